@@ -1,0 +1,1 @@
+"""Commands for those who work on turnlog; not part of the package."""
