@@ -1,0 +1,1 @@
+"""The vocabulary: immutable values and the pure rules over them. Nothing here knows a store or a model."""

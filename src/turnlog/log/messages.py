@@ -1,0 +1,314 @@
+"""Messages: what was said, as immutable values without identity (V-1).
+
+Two messages are equal when their content is; ``metadata`` and ``native`` take no part. ``content`` is None, a string, or a
+tuple of parts; one plain text part is the same as its string, and None is not the same as ``""``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import Any, Self, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
+from turnlog.errors import InvalidValueError
+from turnlog.log.json_values import storable, storable_dict
+
+
+class MessageType(str, Enum):
+    """Who speaks. The value is what is stored and sent."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class ToolStatus(str, Enum):
+    """How a tool call ended. An ``INTERIM`` result does not answer its call."""
+
+    OK = "ok"
+    ERROR = "error"
+    INTERIM = "interim"
+    NOT_RUN = "not_run"
+
+
+class TextPart(Struct, frozen=True, tag_field="type", tag="text", omit_defaults=True):
+    """Text; ``refusal`` marks words with which a model declines."""
+
+    text: str
+    refusal: bool = False
+
+    def __post_init__(self) -> None:
+        _require(self.text, str, "text")
+        _require(self.refusal, bool, "refusal")
+
+
+class MediaPart(Struct, frozen=True, tag_field="type", tag="media", omit_defaults=True, kw_only=True):
+    """An image, sound, or file: its bytes, or a URL, or a provider's file id; exactly one of the three."""
+
+    media_type: str | None = None
+    data: bytes | None = None
+    url: str | None = None
+    file_id: str | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.data, bytes, "data", optional=True)
+        for what in ("media_type", "url", "file_id", "name"):
+            _require(getattr(self, what), str, what, optional=True)
+        if (self.data is not None) + (self.url is not None) + (self.file_id is not None) != 1:
+            raise InvalidValueError("a media part has exactly one of data, url, file_id")
+
+    def __repr__(self) -> str:
+        held = f"{len(self.data)} bytes" if self.data is not None else _shortened(self.url or self.file_id or "")
+        return f"MediaPart({self.media_type}, {held})"
+
+
+class ReasoningPart(Struct, frozen=True, tag_field="type", tag="reasoning", omit_defaults=True, kw_only=True):
+    """What a model thought. ``signature`` (or ``data``, where the text is withheld) goes back to its provider untouched."""
+
+    text: str | None = None
+    signature: str | None = None
+    data: str | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("text", "signature", "data"):
+            _require(getattr(self, what), str, what, optional=True)
+
+
+Part: TypeAlias = TextPart | MediaPart | ReasoningPart
+Content: TypeAlias = str | tuple[TextPart | MediaPart | ReasoningPart, ...] | None
+
+
+class ToolCall(Struct, frozen=True):
+    """A call the model asks for; ``arguments`` is the JSON text as the model wrote it, valid or not."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+    def __post_init__(self) -> None:
+        for what in ("id", "name", "arguments"):
+            _require(getattr(self, what), str, what)
+
+
+class ToolResult(Struct, frozen=True, omit_defaults=True):
+    """What came of the call ``id``."""
+
+    id: str
+    content: Content = None
+    status: ToolStatus = ToolStatus.OK
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.id, str, "id")
+        _require(self.status, ToolStatus, "status")
+        _require(self.name, str, "name", optional=True)
+        if type(self.content) is not str and self.content is not None:
+            force_setattr(self, "content", _content(self.content))
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined."""
+        return _text(self.content)
+
+    def __repr__(self) -> str:
+        return f"ToolResult({self.id!r}, {_shortened(self.text)!r}, {self.status.value})"
+
+
+class Native(Struct, frozen=True):
+    """What a provider or framework sent, kept untouched to be handed back to the same one."""
+
+    format: str
+    data: Any
+
+    def __post_init__(self) -> None:
+        _require(self.format, str, "format")
+        force_setattr(self, "data", storable(self.data, "native.data"))
+
+
+class _Message(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="role"):
+    content: Content = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    native: Native | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.content) is not str and self.content is not None:
+            force_setattr(self, "content", _content(self.content))
+        if self.metadata != {}:
+            force_setattr(self, "metadata", storable_dict(self.metadata, "message.metadata"))
+        elif type(self.metadata) is not dict:
+            storable_dict(self.metadata, "message.metadata")
+        if self.native is not None:
+            _require(self.native, Native, "native")
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined; ``""`` where there are none."""
+        return _text(self.content)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The content as parts, whichever way it was given."""
+        if self.content is None:
+            return ()
+        return (TextPart(self.content),) if isinstance(self.content, str) else self.content
+
+    def replace(self, **changes: Any) -> Self:
+        """A changed copy, validated again."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        return type(self)(**fields | changes)
+
+    def _identity(self) -> tuple[object, ...]:
+        return (self.content,)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._identity()))
+
+    def __repr__(self) -> str:
+        if isinstance(self.content, tuple):
+            return f"{type(self).__name__}({_shortened(', '.join(map(_part_repr, self.content)))})"
+        return f"{type(self).__name__}({self.content if self.content is None else _shortened(self.content)!r})"
+
+
+class SystemMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="system"):
+    """Instructions to the model (``developer`` messages among them)."""
+
+    @property
+    def type(self) -> MessageType:
+        """:attr:`MessageType.SYSTEM`."""
+        return MessageType.SYSTEM
+
+
+class UserMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="user"):
+    """What the user said: ``UserMessage("hi")``."""
+
+    @property
+    def type(self) -> MessageType:
+        """:attr:`MessageType.USER`."""
+        return MessageType.USER
+
+
+class AssistantMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="assistant"):
+    """A model's reply: content, tool calls, or both."""
+
+    tool_calls: tuple[ToolCall, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tool_calls != ():
+            force_setattr(self, "tool_calls", _tuple_of(self.tool_calls, ToolCall, "tool_calls"))
+
+    @property
+    def type(self) -> MessageType:
+        """:attr:`MessageType.ASSISTANT`."""
+        return MessageType.ASSISTANT
+
+    def _identity(self) -> tuple[object, ...]:
+        return (self.content, self.tool_calls)
+
+    def __repr__(self) -> str:
+        calls = ", ".join(call.name for call in self.tool_calls)
+        return f"{super().__repr__()[:-1]}, calls {_shortened(calls)})" if calls else super().__repr__()
+
+
+class ToolMessage(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="tool"):
+    """The results of one or more tool calls."""
+
+    results: tuple[ToolResult, ...]
+    metadata: dict[str, Any] = field(default_factory=dict)
+    native: Native | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.results, ToolResult):
+            force_setattr(self, "results", (self.results,))
+        else:
+            force_setattr(self, "results", _tuple_of(self.results, ToolResult, "results"))
+        force_setattr(self, "metadata", storable_dict(self.metadata, "message.metadata"))
+        if self.native is not None:
+            _require(self.native, Native, "native")
+
+    @property
+    def type(self) -> MessageType:
+        """:attr:`MessageType.TOOL`."""
+        return MessageType.TOOL
+
+    @property
+    def text(self) -> str:
+        """A tool message has no text of its own, only results."""
+        return ""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Always empty: the parts are those of the results."""
+        return ()
+
+    def replace(self, **changes: Any) -> Self:
+        """A changed copy, validated again."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        return type(self)(**fields | changes)
+
+    def __eq__(self, other: object) -> bool:
+        return self.results == other.results if isinstance(other, ToolMessage) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(("ToolMessage", self.results))
+
+    def __repr__(self) -> str:
+        return f"ToolMessage({_shortened(', '.join(map(repr, self.results)))})"
+
+
+Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+MESSAGE_CLASSES = (SystemMessage, UserMessage, AssistantMessage, ToolMessage)
+
+
+def _require(value: object, kind: type, what: str, *, optional: bool = False) -> None:
+    if type(value) is not kind and not (optional and value is None):
+        raise InvalidValueError(f"{what} must be {kind.__name__}, not {type(value).__name__}")
+
+
+def _content(content: Iterable[object]) -> Content:
+    """Parts as a tuple; none at all is None, and one plain text is its string, so that equal content is equal."""
+    if not isinstance(content, Sequence) or isinstance(content, (str, bytes)):
+        raise InvalidValueError(f"content must be a string, parts, or None, not {type(content).__name__}")
+    parts: list[Part] = []
+    for part in content:
+        if not isinstance(part, (TextPart, MediaPart, ReasoningPart)):
+            raise InvalidValueError(
+                f"content parts are TextPart, MediaPart or ReasoningPart, not {type(part).__name__}"
+            )
+        parts.append(part)
+    if len(parts) == 1 and isinstance(parts[0], TextPart) and not parts[0].refusal:
+        return parts[0].text
+    return tuple(parts) or None
+
+
+def _tuple_of(values: object, kind: type, what: str) -> tuple[Any, ...]:
+    if not isinstance(values, Sequence) or isinstance(values, (str, bytes)):
+        raise InvalidValueError(f"{what} must be a sequence of {kind.__name__}, not {type(values).__name__}")
+    for value in values:
+        _require(value, kind, f"an element of {what}")
+    return tuple(values)
+
+
+def _text(content: Content) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.text for part in content or () if isinstance(part, TextPart))
+
+
+def _part_repr(part: Part) -> str:
+    return repr(part) if isinstance(part, MediaPart) else f"{type(part).__name__}({_shortened(part.text or '')!r})"
+
+
+def _shortened(text: str) -> str:
+    # A repr lands in logs and tracebacks: it must never print megabytes (V-1).
+    return text if len(text) <= 60 else f"{text[:57]}…"
