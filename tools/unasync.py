@@ -71,6 +71,11 @@ class Table:
             yield from (entry for entry in self.entries(source) if entry.scope)
 
 
+def is_generated(text: str) -> bool:
+    """Whether a module's text is a twin that this command wrote."""
+    return text.startswith(_HEADER_START)
+
+
 def sources(root: Path) -> Iterator[Path]:
     """Every async module below the root that has a sync twin."""
     return _modules_with(root, "_async")
@@ -175,7 +180,7 @@ def _with_part(path: Path, root: Path, old: str, new: str) -> Path:
 
 def _orphans(root: Path, twins: Mapping[Path, str]) -> Iterator[Path]:
     for path in _modules_with(root, "_sync"):
-        if path not in twins and path.read_text(encoding="utf-8").startswith(_HEADER_START):
+        if path not in twins and is_generated(path.read_text(encoding="utf-8")):
             yield path
 
 

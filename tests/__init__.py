@@ -1,0 +1,1 @@
+"""The tests; a package, so that its modules import each other by name."""

@@ -1,0 +1,61 @@
+"""What every test may use: Hypothesis profiles, the folder of larger data, and the rule about missing stores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Real conversations, too many to keep in the repository, beside a checkout that has them.
+DATA = ROOT.parent / "shared" / "data"
+
+# No profile has a deadline: how long an example takes says nothing about whether the code is right.
+settings.register_profile("dev", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
+settings.register_profile(
+    "soak", deadline=None, max_examples=20_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("TURNLOG_HYPOTHESIS", "dev"))
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of larger data; a test that asks for it is skipped where the folder is absent."""
+    if not DATA.is_dir():
+        pytest.skip(f"NOT TESTED on the larger data: there is no folder {DATA}")
+    return DATA
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require-stores",
+        action="store_true",
+        help="a skipped test marked `store`, or a module that skips itself, fails: nothing may go untested unseen",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    required = item.config.getoption("--require-stores") and item.get_closest_marker("store")
+    expected_failure = hasattr(report, "wasxfail")
+    if required and report.skipped and not expected_failure:
+        report.outcome = "failed"
+        report.longrepr = f"a store test must not be skipped here: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if collector.config.getoption("--require-stores") and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"a whole module must not be skipped here: {report.longrepr}"
+    return report
