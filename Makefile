@@ -1,0 +1,21 @@
+# Short names for the scripts, which need no make and set up what they need.
+
+.PHONY: test demo lint soak bench generate
+
+test: ## every check and every test
+	scripts/test
+
+demo: ## turnlog at work on the example conversations
+	scripts/demo
+
+lint: ## the checks without the tests
+	scripts/lint
+
+soak: ## the long tests: minutes to hours
+	TURNLOG_HYPOTHESIS=soak scripts/test -m soak --timeout 0
+
+bench: ## the whole benchmark, and its bounds
+	scripts/bench --check
+
+generate: ## the sync twins of the async modules
+	scripts/generate
