@@ -45,6 +45,9 @@ class TextPart(Struct, frozen=True, tag_field="type", tag="text", omit_defaults=
         _require(self.text, str, "text")
         _require(self.refusal, bool, "refusal")
 
+    def __repr__(self) -> str:
+        return f"TextPart({_shortened(self.text)!r}{', refusal=True' if self.refusal else ''})"
+
 
 class MediaPart(Struct, frozen=True, tag_field="type", tag="media", omit_defaults=True, kw_only=True):
     """An image, sound, or file: its bytes, or a URL, or a provider's file id; exactly one of the three."""
@@ -63,8 +66,8 @@ class MediaPart(Struct, frozen=True, tag_field="type", tag="media", omit_default
             raise InvalidValueError("a media part has exactly one of data, url, file_id")
 
     def __repr__(self) -> str:
-        held = f"{len(self.data)} bytes" if self.data is not None else _shortened(self.url or self.file_id or "")
-        return f"MediaPart({self.media_type}, {held})"
+        held = f"{len(self.data)} bytes" if self.data is not None else repr(_shortened(self.url or self.file_id or ""))
+        return f"MediaPart({_shortened(self.media_type or '')!r}, {held})"
 
 
 class ReasoningPart(Struct, frozen=True, tag_field="type", tag="reasoning", omit_defaults=True, kw_only=True):
@@ -77,6 +80,9 @@ class ReasoningPart(Struct, frozen=True, tag_field="type", tag="reasoning", omit
     def __post_init__(self) -> None:
         for what in ("text", "signature", "data"):
             _require(getattr(self, what), str, what, optional=True)
+
+    def __repr__(self) -> str:
+        return f"ReasoningPart({_shortened(self.text or '')!r})"
 
 
 Part: TypeAlias = TextPart | MediaPart | ReasoningPart
@@ -93,6 +99,9 @@ class ToolCall(Struct, frozen=True):
     def __post_init__(self) -> None:
         for what in ("id", "name", "arguments"):
             _require(getattr(self, what), str, what)
+
+    def __repr__(self) -> str:
+        return f"ToolCall({_shortened(self.id)!r}, {_shortened(self.name)!r}, {_shortened(self.arguments)!r})"
 
 
 class ToolResult(Struct, frozen=True, omit_defaults=True):
@@ -116,7 +125,7 @@ class ToolResult(Struct, frozen=True, omit_defaults=True):
         return _text(self.content)
 
     def __repr__(self) -> str:
-        return f"ToolResult({self.id!r}, {_shortened(self.text)!r}, {self.status.value})"
+        return f"ToolResult({_shortened(self.id)!r}, {_shortened(self.text)!r}, {self.status.value})"
 
 
 class Native(Struct, frozen=True):
@@ -129,6 +138,9 @@ class Native(Struct, frozen=True):
         _require(self.format, str, "format")
         force_setattr(self, "data", storable(self.data, "native.data"))
 
+    def __repr__(self) -> str:
+        return f"Native({_shortened(self.format)!r}, {type(self.data).__name__})"
+
 
 class _Message(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="role"):
     content: Content = None
@@ -138,10 +150,8 @@ class _Message(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="rol
     def __post_init__(self) -> None:
         if type(self.content) is not str and self.content is not None:
             force_setattr(self, "content", _content(self.content))
-        if self.metadata != {}:
-            force_setattr(self, "metadata", storable_dict(self.metadata, "message.metadata"))
-        elif type(self.metadata) is not dict:
-            storable_dict(self.metadata, "message.metadata")
+        # Also where it is empty: what the caller puts into its dict later must not reach the message.
+        force_setattr(self, "metadata", storable_dict(self.metadata, "message.metadata"))
         if self.native is not None:
             _require(self.native, Native, "native")
 
@@ -175,7 +185,7 @@ class _Message(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="rol
 
     def __repr__(self) -> str:
         if isinstance(self.content, tuple):
-            return f"{type(self).__name__}({_shortened(', '.join(map(_part_repr, self.content)))})"
+            return f"{type(self).__name__}({_shortened(', '.join(map(repr, self.content)))})"
         return f"{type(self).__name__}({self.content if self.content is None else _shortened(self.content)!r})"
 
 
@@ -303,10 +313,6 @@ def _text(content: Content) -> str:
     if isinstance(content, str):
         return content
     return "".join(part.text for part in content or () if isinstance(part, TextPart))
-
-
-def _part_repr(part: Part) -> str:
-    return repr(part) if isinstance(part, MediaPart) else f"{type(part).__name__}({_shortened(part.text or '')!r})"
 
 
 def _shortened(text: str) -> str:
