@@ -86,8 +86,7 @@ class SessionEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if not isinstance(self.type, EventType):
             raise InvalidValueError(f"type must be an EventType (EventType.of({self.type!a})), not {self.type!a}")
         self._check_content()
-        if self.metadata or type(self.metadata) is not dict:
-            force_setattr(self, "metadata", storable_dict(self.metadata, "metadata"))
+        force_setattr(self, "metadata", storable_dict(self.metadata, "metadata"))
         if self.position is not None and (type(self.position) is not int or self.position < 1):
             raise InvalidValueError(f"position must be a positive int or None, not {self.position!a}")
         force_setattr(self, "timestamp", as_utc(self.timestamp, "timestamp"))
@@ -118,8 +117,8 @@ class SessionEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_synthetic(self) -> bool:
-        """Whether a compaction wrote it as part of a summary (V-6)."""
-        return self.metadata.get(EventMetadata.SYNTHETIC) is True
+        """Whether a compaction wrote it as part of a summary; its boundary is not synthetic (V-6)."""
+        return self.message is not None and self.metadata.get(EventMetadata.SYNTHETIC) is True
 
     @property
     def is_boundary(self) -> bool:
@@ -150,11 +149,14 @@ class SessionEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def as_utc(moment: object, what: str) -> datetime:
-    """The same moment in UTC; a naive one is refused, as it names no moment (V-3)."""
+    """The same moment in UTC; refused is one that is naive, and so names no moment, or out of range in UTC (V-3)."""
     if not isinstance(moment, datetime):
         raise InvalidValueError(f"{what} must be a datetime, not {type(moment).__name__}")
     if moment.tzinfo is UTC:
         return moment
     if moment.utcoffset() is None:
         raise InvalidValueError(f"{what} {moment.isoformat()} is naive; give it a time zone, such as datetime.now(UTC)")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidValueError(f"{what} {moment.isoformat()} lies outside the years 1 to 9999 in UTC") from error
