@@ -63,12 +63,15 @@ def read_boundary(payload: Mapping[str, Any] | None, position: int) -> Boundary:
         raise BoundaryError(f"a boundary names at most {MOST_RANGES} position ranges")
     view = tuple(_checked_span(span, position, end) for span in spans)
     _check_disjoint(view)
+    strategy = payload.get("strategy")
+    if not isinstance(strategy, str):
+        raise BoundaryError(f"a boundary names its strategy, not {strategy!r}")
     covered = payload.get("covered")
     return Boundary(
         view=view,
         end=end,
-        strategy=str(payload.get("strategy", "")),
-        covered=(covered[0], covered[1]) if isinstance(covered, list) and len(covered) == 2 else None,
+        strategy=strategy,
+        covered=None if covered is None else _checked_span(covered, position, position),
         tokens_before=payload.get("tokens_before"),
         tokens_after=payload.get("tokens_after"),
         model=payload.get("model"),
@@ -78,7 +81,9 @@ def read_boundary(payload: Mapping[str, Any] | None, position: int) -> Boundary:
 
 def _checked_span(span: object, position: int, end: int) -> Range:
     match span:
-        case [int() as low, int() as high] if 1 <= low <= high <= end and not low <= position <= high:
+        case [low, high] if (
+            type(low) is int and type(high) is int and 1 <= low <= high <= end and not low <= position <= high
+        ):
             return (low, high)
         case _:
             raise BoundaryError(f"{span!r} is no range of positions before {end} without the boundary itself")
