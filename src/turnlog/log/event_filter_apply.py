@@ -44,7 +44,7 @@ def _view(items: list[_Item]) -> list[_Item]:
     """The view's events in view order; over the view a shadow prompt starts a turn too (V-5)."""
     boundary = next((event for event, _ in reversed(items) if event.is_boundary), None)
     if boundary is None:
-        return items
+        return [(event, start or event.is_shadow_prompt) for event, start in items]
     by_position = {event.position: (event, start) for event, start in items}
     version = items[-1][0].position or 0
     try:

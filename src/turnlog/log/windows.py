@@ -36,9 +36,13 @@ class Window(Struct, frozen=True):
             check_count("n of a last window", self.newest, least=1)
         if type(self.whole_turns) is not bool:
             raise InvalidValueError(f"whole_turns must be a bool, not {self.whole_turns!r}")
+        if self.newest is None and not self.whole_turns:
+            raise InvalidValueError("whole_turns goes with a last window")
         check_count("page number", self.number, least=0)
         if self.size is not None:
             check_count("page size", self.size, least=1)
+        elif self.number:
+            raise InvalidValueError("a page number goes with a page size")
 
     @classmethod
     def last(cls, n: int, whole_turns: bool = True) -> Window:
