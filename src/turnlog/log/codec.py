@@ -54,18 +54,25 @@ def encode_body(event: SessionEvent) -> tuple[int, bytes]:
 
 def decode_body(format_: int, data: bytes) -> Body:
     """The body back; raises ``ValueError`` (a format we do not know, damaged JSON, a message of no known role)."""
-    if format_ == PLAIN:
+    if format_ != PLAIN:
+        body: Body = decode(format_, data, Body)
+        return body
+    try:
         return _body_decoder.decode(data)
-    return decode(format_, data, Body)
+    except RecursionError as error:
+        raise ValueError("nested deeper than anything that was ever stored") from error
 
 
 def decode(format_: int, data: bytes, kind: Any) -> Any:
     """A value of type ``kind`` back from :func:`encode`; raises ``ValueError``."""
     if format_ not in FORMATS:
         raise ValueError(f"format {format_} is not known to this version of turnlog")
-    if format_ == PLAIN:
-        return msgspec.json.decode(data, type=kind)
-    return msgspec.convert(_mapped(msgspec.json.decode(data), _unescape), kind)
+    try:
+        if format_ == PLAIN:
+            return msgspec.json.decode(data, type=kind)
+        return msgspec.convert(_mapped(msgspec.json.decode(data), _unescape), kind)
+    except RecursionError as error:
+        raise ValueError("nested deeper than anything that was ever stored") from error
 
 
 def content_key(event: SessionEvent) -> bytes:
