@@ -8,7 +8,7 @@ all others (nearly all) are plain JSON and read at full speed.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Struct
@@ -27,7 +27,7 @@ class Body(Struct, frozen=True, omit_defaults=True):
 
     message: Message | None = None
     payload: dict[str, Any] | None = None
-    metadata: dict[str, Any] = {}  # noqa: RUF012 - msgspec copies an empty default
+    metadata: dict[str, Any] = {}  # msgspec copies an empty default
 
 
 _encoder = msgspec.json.Encoder()
@@ -103,7 +103,8 @@ def _mapped(value: Any, change: Any) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {change(key): _mapped(item, change) for key, item in value.items()}
+        entries = cast("dict[str, Any]", value)
+        return {change(key): _mapped(item, change) for key, item in entries.items()}
     if isinstance(value, (list, tuple)):
-        return [_mapped(item, change) for item in value]
+        return [_mapped(item, change) for item in cast("list[Any]", value)]
     return value

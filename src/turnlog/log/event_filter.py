@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
-from typing import Any, Final
+from enum import Enum, StrEnum
+from typing import Any, Final, TypeAlias, cast
 
 from turnlog.errors import InvalidValueError
 from turnlog.log.event_filter_apply import apply_filter
@@ -19,7 +19,7 @@ from turnlog.log.search_text import search_text
 from turnlog.log.windows import Window, check_count
 
 
-class Match(str, Enum):
+class Match(StrEnum):
     """Whether one of several keywords is enough."""
 
     ANY = "any"
@@ -37,7 +37,9 @@ class AnyBranch(Enum):
 
 ANY_BRANCH: Final = AnyBranch.ANY_BRANCH
 
-Branch = str | AnyBranch | None
+Branch: TypeAlias = str | AnyBranch | None
+
+_NO_TYPES: Final[frozenset[Any]] = frozenset()
 
 
 @dataclass(frozen=True, init=False, slots=True)
@@ -67,8 +69,8 @@ class EventFilter:
         self,
         *,
         active_view: bool = False,
-        message_types: Collection[MessageType] = frozenset(),
-        event_types: Collection[EventType] = frozenset(),
+        message_types: Collection[MessageType] = _NO_TYPES,
+        event_types: Collection[EventType] = _NO_TYPES,
         exclude_synthetic: bool = False,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -118,7 +120,7 @@ class EventFilter:
         return _ACTIVE
 
     @classmethod
-    def last(cls, n: int, whole_turns: bool = True) -> EventFilter:
+    def last(cls, n: int, whole_turns: bool = True) -> EventFilter:  # noqa: FBT001, FBT002 - as in Window.last
         """The newest n events, extended back to a turn start (F-5)."""
         return cls(window=Window.last(n, whole_turns))
 
@@ -277,13 +279,21 @@ def _terms(terms: object) -> tuple[str, ...]:
 
 
 def _pattern(pattern: object) -> re.Pattern[str] | None:
-    if pattern is None or (isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str)):
-        return pattern
+    if pattern is None:
+        return None
+    if isinstance(pattern, re.Pattern):
+        compiled = cast("re.Pattern[str]", pattern)
+        if isinstance(compiled.pattern, str):
+            return compiled
     raise InvalidValueError(f"pattern must be a compiled re.Pattern over str, not {pattern!a}")
 
 
 def _window(
-    window: object, last: int | None, whole_turns: bool | None, page: int | None, page_size: int | None
+    window: object,
+    last: int | None,
+    whole_turns: bool | None,  # noqa: FBT001 - private, one call
+    page: int | None,
+    page_size: int | None,
 ) -> Window:
     if not isinstance(window, Window):
         raise InvalidValueError(f"window must be a Window, not {window!a}")

@@ -6,6 +6,7 @@ It is written to be read, not to be fast; every store must give the same answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from turnlog.errors import InvalidValueError, UnreadableDataError
@@ -35,7 +36,7 @@ def _positioned(events: Sequence[SessionEvent]) -> list[SessionEvent]:
     if all(position is None for position in given):
         return [event.replace(position=index) for index, event in enumerate(events, 1)]
     ordered = [position for position in given if position is not None]
-    if len(ordered) != len(given) or any(low >= high for low, high in zip(ordered, ordered[1:], strict=False)):
+    if len(ordered) != len(given) or any(low >= high for low, high in pairwise(ordered)):
         raise InvalidValueError("the events of a log have rising positions, or none of them has one")
     return list(events)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from math import isfinite
+from typing import Any, cast
 
 from turnlog.errors import UnstorableError
 
@@ -13,7 +14,6 @@ MOST_DIGITS = 4300
 
 _TOO_BIG = 10**MOST_DIGITS
 _SMALL_BITS = 14_000  # fewer bits than 10**4300 has: one cheap look before the comparison
-_INFINITIES = (float("inf"), float("-inf"))
 
 
 class _RefusedError(Exception):
@@ -30,7 +30,7 @@ def storable_dict(value: object, path: str) -> dict[str, Any]:
         raise UnstorableError(path, f"must be a dict, not {type(value).__name__}")
     if not value:
         return {}
-    copied: dict[str, Any] = storable(value, path)
+    copied: dict[str, Any] = storable(cast("object", value), path)
     return copied
 
 
@@ -46,7 +46,7 @@ def storable(value: object, path: str) -> Any:
 
 
 def _copy(value: Any, depth: int) -> Any:
-    kind = type(value)
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType]  # of Any; a cast would cost a call for each value
     if kind is str or value is None or kind is bool:
         return value
     if kind is int:
@@ -54,15 +54,15 @@ def _copy(value: Any, depth: int) -> Any:
             raise _RefusedError(f"an integer of more than {MOST_DIGITS} digits")
         return value
     if kind is float:
-        # NaN is not equal to itself; JSON encoders write null for it and for infinities.
-        if value != value or value in _INFINITIES:
+        # JSON encoders write null for NaN and for infinities.
+        if not isfinite(value):
             raise _RefusedError(f"{value} is not a JSON number")
         return value
     if kind is dict or kind is list:
         if depth > DEEPEST:
             raise _RefusedError(f"nested deeper than {DEEPEST}")
         return _copy_dict(value, depth) if kind is dict else _copy_list(value, depth)
-    raise _RefusedError(f"{kind.__name__} is not a JSON value (str, bool, int, finite float, None, list, dict)")
+    raise _RefusedError(f"{type(value).__name__} is not a JSON value (str, bool, int, finite float, None, list, dict)")
 
 
 def _copy_dict(value: dict[Any, Any], depth: int) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _copy_list(value: list[Any], depth: int) -> list[Any]:
     copied: list[Any] = []
     try:
         for item in value:
-            copied.append(_copy(item, depth + 1))
+            copied.append(_copy(item, depth + 1))  # noqa: PERF401 - the length so far is the step of the path
     except _RefusedError as refused:
         refused.steps.append(f"[{len(copied)}]")
         raise

@@ -1,13 +1,13 @@
 """Messages: what was said, as immutable values without identity (V-1).
 
-Two messages are equal when their content is; ``metadata`` and ``native`` take no part. ``content`` is None, a string, or a
-tuple of parts; one plain text part is the same as its string, and None is not the same as ``""``.
+Two messages are equal when their content is; ``metadata`` and ``native`` take no part. ``content`` is None, a string,
+or a tuple of parts; one plain text part is the same as its string, and None is not the same as ``""``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Self, TypeAlias
 
 from msgspec import Struct, field
@@ -17,7 +17,7 @@ from turnlog.errors import InvalidValueError
 from turnlog.log.json_values import storable, storable_dict
 
 
-class MessageType(str, Enum):
+class MessageType(StrEnum):
     """Who speaks. The value is what is stored and sent."""
 
     SYSTEM = "system"
@@ -26,7 +26,7 @@ class MessageType(str, Enum):
     TOOL = "tool"
 
 
-class ToolStatus(str, Enum):
+class ToolStatus(StrEnum):
     """How a tool call ended. An ``INTERIM`` result does not answer its call."""
 
     OK = "ok"
@@ -71,7 +71,10 @@ class MediaPart(Struct, frozen=True, tag_field="type", tag="media", omit_default
 
 
 class ReasoningPart(Struct, frozen=True, tag_field="type", tag="reasoning", omit_defaults=True, kw_only=True):
-    """What a model thought. ``signature`` (or ``data``, where the text is withheld) goes back to its provider untouched."""
+    """What a model thought.
+
+    ``signature`` (or ``data``, where the text is withheld) goes back to its provider untouched.
+    """
 
     text: str | None = None
     signature: str | None = None
@@ -279,6 +282,9 @@ class ToolMessage(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 MESSAGE_CLASSES = (SystemMessage, UserMessage, AssistantMessage, ToolMessage)
 
+#: Characters of one text that a ``repr`` shows.
+LONGEST_SHOWN = 60
+
 
 def _require(value: object, kind: type, what: str, *, optional: bool = False) -> None:
     if type(value) is not kind and not (optional and value is None):
@@ -317,4 +323,4 @@ def _text(content: Content) -> str:
 
 def _shortened(text: str) -> str:
     # A repr lands in logs and tracebacks: it must never print megabytes (V-1).
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"

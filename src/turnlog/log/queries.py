@@ -23,9 +23,10 @@ DEFAULT_PAGE_SIZE: Final = 10
 class EventQuery(Struct, frozen=True, kw_only=True):
     """A literal search over message events, oldest first, one page at a time.
 
-    1 to 20 ``terms`` of at most 200 characters, or none when ``since``, ``until`` or ``message_types`` is set. Terms are
-    case-insensitive literals: nothing in them is an operator. Covered events are found, boundaries never, the events of a
-    summary only with ``include_summaries``. ``after`` is a cursor: the position behind which the page begins.
+    1 to 20 ``terms`` of at most 200 characters, or none when ``since``, ``until`` or ``message_types`` is set. Terms
+    are case-insensitive literals: nothing in them is an operator. Covered events are found, boundaries never, the
+    events of a summary only with ``include_summaries``. ``after`` is a cursor: the position behind which the page
+    begins.
     """
 
     terms: tuple[str, ...] = ()
@@ -90,13 +91,18 @@ def _checked_terms(terms: object) -> tuple[str, ...]:
         raise InvalidValueError(f"terms must be a list of strings, not {terms!a}")
     if len(terms) > MOST_TERMS:
         raise InvalidValueError(f"a query has at most {MOST_TERMS} terms, not {len(terms)}")
+    checked: list[str] = []
     for term in terms:
         if not isinstance(term, str) or not term.strip() or len(term) > LONGEST_TERM:
             raise InvalidValueError(f"a term is 1 to {LONGEST_TERM} characters that are not all blank: {term!a:.60}")
-    return tuple(terms)
+        checked.append(term)
+    return tuple(checked)
 
 
 def _frozen(types: object) -> frozenset[MessageType]:
     if isinstance(types, (str, bytes)) or not isinstance(types, Collection):
         raise InvalidValueError(f"message_types must be a set of MessageType, not {types!a}")
-    return frozenset(types)
+    for kind in types:
+        if not isinstance(kind, MessageType):
+            raise InvalidValueError(f"an element of message_types must be a MessageType, not {kind!a}")
+    return frozenset(kind for kind in types if isinstance(kind, MessageType))

@@ -29,7 +29,8 @@ class SessionAttributes:
 class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One continuous conversation: an immutable value that holds metadata only.
 
-    ``expires_at`` None means never. With ``time_to_live`` each append slides the expiry; without it the expiry is fixed (R-7).
+    ``expires_at`` None means never. With ``time_to_live`` each append slides the expiry; without it the expiry is fixed
+    (R-7).
     """
 
     id: str

@@ -14,9 +14,9 @@ class TurnState(Struct, frozen=True):
     """All that the rule needs to know of the events before.
 
     ``base`` is the branch of the first user message (None until there is one, ``""`` for root; no branch is empty).
-    ``opening`` is the run id of the user message that the base branch ends with, if it has one: a user message of the same
-    run continues that opening and starts no turn. Events on other branches, of own types and synthetic ones do not end an
-    opening. ``turn`` is the position of the newest turn start, 0 in the preamble; ``turns`` counts them.
+    ``opening`` is the run id of the user message that the base branch ends with, if it has one: a user message of the
+    same run continues that opening and starts no turn. Events on other branches, of own types and synthetic ones do not
+    end an opening. ``turn`` is the position of the newest turn start, 0 in the preamble; ``turns`` counts them.
     """
 
     version: int = 0

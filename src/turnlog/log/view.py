@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from itertools import pairwise
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -22,8 +23,8 @@ class BoundaryError(InvalidValueError):
 class Boundary(Struct, frozen=True, kw_only=True):
     """What a ``COMPACTION`` event says, as kept in its payload.
 
-    ``view`` is an ordered list of closed position ranges: pinned events, the summary, the preserved events. ``end`` is the
-    position of the last event of the boundary's own batch; everything behind it is in the view too.
+    ``view`` is an ordered list of closed position ranges: pinned events, the summary, the preserved events. ``end`` is
+    the position of the last event of the boundary's own batch; everything behind it is in the view too.
     """
 
     view: tuple[Range, ...]
@@ -58,7 +59,7 @@ def read_boundary(payload: Mapping[str, Any] | None, position: int) -> Boundary:
     end = payload.get("end")
     if type(end) is not int or end < position:
         raise BoundaryError(f"the boundary ends at {end!r}, before itself")
-    spans = payload.get("view")
+    spans = cast("list[Any]", payload.get("view"))
     if not isinstance(spans, list) or len(spans) > MOST_RANGES:
         raise BoundaryError(f"a boundary names at most {MOST_RANGES} position ranges")
     view = tuple(_checked_span(span, position, end) for span in spans)
@@ -80,18 +81,19 @@ def read_boundary(payload: Mapping[str, Any] | None, position: int) -> Boundary:
 
 
 def _checked_span(span: object, position: int, end: int) -> Range:
-    match span:
-        case [low, high] if (
-            type(low) is int and type(high) is int and 1 <= low <= high <= end and not low <= position <= high
-        ):
-            return (low, high)
+    match cast("Any", span):
+        # JSON's true would match int() too.
+        case [int() as low, int() as high] if type(low) is int is type(high):
+            if 1 <= low <= high <= end and not low <= position <= high:
+                return (low, high)
         case _:
-            raise BoundaryError(f"{span!r} is no range of positions before {end} without the boundary itself")
+            pass
+    raise BoundaryError(f"{span!a:.60} is no range of positions up to {end} without the boundary itself")
 
 
 def _check_disjoint(view: tuple[Range, ...]) -> None:
     ordered = sorted(view)
-    for (_, high), (low, _) in zip(ordered, ordered[1:], strict=False):
+    for (_, high), (low, _) in pairwise(ordered):
         if low <= high:
             raise BoundaryError(f"position {low} is named twice")
 

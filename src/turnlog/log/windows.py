@@ -17,7 +17,7 @@ def check_count(what: str, value: object, *, least: int) -> int:
 
 
 class Window(Struct, frozen=True):
-    """``Window.ALL``, ``Window.last(n)`` or ``Window.page(number, size)``; make one with these, not with the constructor.
+    """``Window.ALL``, ``Window.last(n)`` or ``Window.page(number, size)``: make one with these.
 
     ``newest`` is n of a last, ``size`` of a page; both are None in ``ALL``.
     """
@@ -45,8 +45,8 @@ class Window(Struct, frozen=True):
             raise InvalidValueError("a page number goes with a page size")
 
     @classmethod
-    def last(cls, n: int, whole_turns: bool = True) -> Window:
-        """The newest n matches, extended back to the start of the turn it lands in; exactly n without ``whole_turns``."""
+    def last(cls, n: int, whole_turns: bool = True) -> Window:  # noqa: FBT001, FBT002 - `last(50, False)` reads well
+        """The newest n matches, extended back to the start of their turn; exactly n without ``whole_turns``."""
         check_count("n of a last window", n, least=1)
         return cls(newest=n, whole_turns=whole_turns)
 
