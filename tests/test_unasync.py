@@ -56,7 +56,7 @@ def test_async_syntax_becomes_sync(text: str, twin: str) -> None:
         ("box.AsyncBox(AsyncBox=AsyncBox)", "box.Box(Box=Box)"),
         ("__all__ = ['AsyncBox', 'AsyncBoxes']", "__all__ = ['Box', 'AsyncBoxes']"),
         ("x: 'list[AsyncBox]' = f'{AsyncBox} is AsyncBox'", "x: 'list[Box]' = f'{Box} is Box'"),
-        ("# an AsyncBox, not an AsyncBoxes", "# an Box, not an AsyncBoxes"),
+        ("# an AsyncBox, no MyAsyncBox, no AsyncBoxes", "# an Box, no MyAsyncBox, no AsyncBoxes"),
         ("from a._async import AsyncBox as B", "from a._sync import Box as B"),
         ("from ._async import AsyncBox, Box", "from ._sync import Box"),
         ("from a import Box, AsyncBox", "from a import Box"),
