@@ -39,7 +39,8 @@ def optional_array_at(fields: dict[str, Any], key: str, where: str) -> list[Any]
     """The array under ``key``; an empty one where there is none, or null."""
     value = fields.get(key)
     if value is None or type(value) is list:
-        return cast("list[Any]", value or [])
+        array: list[Any] = value or []
+        return array
     raise InvalidValueError(f"{where}.{key} must be an array or null, not {json_name(value)}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from turnlog.errors import InvalidValueError
 from turnlog.formats.json_fields import as_object, json_name, object_at, optional_text_at, text_at
@@ -21,8 +21,9 @@ def parse_content(content: Any, where: str) -> Content:
         return None
     if type(content) is not list:
         raise InvalidValueError(f"{where} must be a string, an array of parts, or null, not {json_name(content)}")
+    array: list[Any] = content
     parts: list[Part] = []
-    for index, data in enumerate(cast("list[Any]", content)):
+    for index, data in enumerate(array):
         place = f"{where}[{index}]"
         fields = as_object(data, place)
         reader = _PARTS.get(text_at(fields, "type", place))

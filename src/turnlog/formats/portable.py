@@ -10,8 +10,8 @@ A session is one header line and then one line for each event, in order::
 cut short is recognised. ``batch`` counts the appends, so that the same events go back in together. ``type`` and
 ``payload`` stand in events that are no messages, ``branch`` and ``metadata`` where there are any. Bytes are base64. A
 line in which a string holds lone surrogates has ``"escaped":true``: in its strings each surrogate, and each U+0010, is
-U+0010 and four hexadecimal digits, as JSON readers disagree about surrogates. ``turnlog`` stands first in a header, which
-is how one is recognised. Any change of this layout gets a new number.
+U+0010 and four hexadecimal digits, as JSON readers disagree about surrogates. ``turnlog`` stands first in a header,
+which is how one is recognised. Any change of this layout gets a new number.
 """
 
 from __future__ import annotations
