@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, TypeGuard
 
 from turnlog.errors import InvalidValueError
 
 
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether ``value`` is a JSON object."""
+    return type(value) is dict
+
+
+def is_array(value: object) -> TypeGuard[list[Any]]:
+    """Whether ``value`` is a JSON array."""
+    return type(value) is list
+
+
 def as_object(value: object, where: str) -> dict[str, Any]:
     """``value``, which must be an object."""
-    if type(value) is not dict:
-        raise InvalidValueError(f"{where} must be an object, not {json_name(value)}")
-    return cast("dict[str, Any]", value)
+    if is_object(value):
+        return value
+    raise InvalidValueError(f"{where} must be an object, not {json_name(value)}")
 
 
 def object_at(fields: dict[str, Any], key: str, where: str) -> dict[str, Any]:
@@ -38,9 +48,10 @@ def optional_text_at(fields: dict[str, Any], key: str, where: str) -> str | None
 def optional_array_at(fields: dict[str, Any], key: str, where: str) -> list[Any]:
     """The array under ``key``; an empty one where there is none, or null."""
     value = fields.get(key)
-    if value is None or type(value) is list:
-        array: list[Any] = value or []
-        return array
+    if value is None:
+        return []
+    if is_array(value):
+        return value
     raise InvalidValueError(f"{where}.{key} must be an array or null, not {json_name(value)}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from turnlog.errors import InvalidValueError
-from turnlog.formats.json_fields import as_object, json_name, object_at, optional_text_at, text_at
+from turnlog.formats.json_fields import as_object, is_array, json_name, object_at, optional_text_at, text_at
 from turnlog.formats.media import data_url, decode_base64, encode_base64, split_data_url
 from turnlog.log.messages import Content, MediaPart, Part, ReasoningPart, TextPart
 
@@ -19,11 +19,10 @@ def parse_content(content: Any, where: str) -> Content:
     """Content that is not a string. Parts of unknown types are left out: the message keeps them in ``native``."""
     if content is None:
         return None
-    if type(content) is not list:
+    if not is_array(content):
         raise InvalidValueError(f"{where} must be a string, an array of parts, or null, not {json_name(content)}")
-    array: list[Any] = content
     parts: list[Part] = []
-    for index, data in enumerate(array):
+    for index, data in enumerate(content):
         place = f"{where}[{index}]"
         fields = as_object(data, place)
         reader = _PARTS.get(text_at(fields, "type", place))
