@@ -13,7 +13,8 @@
     │   ├── SessionNotFoundError
     │   ├── EventNotFoundError
     │   ├── VersionOutOfRangeError                a version beyond the log
-    │   └── NotIndexedError                       a look-up by a metadata key that is not indexed
+    │   ├── NotIndexedError                       a look-up by a metadata key that is not indexed
+    │   └── IndexNotBuiltError                    a new indexed key whose index has to be filled first
     ├── ConflictError (RuntimeError)              somebody else was there first
     │   ├── SessionAlreadyExistsError
     │   ├── VersionConflictError                  the log has moved
@@ -134,6 +135,18 @@ class NotIndexedError(NotFoundError):
         )
         self.name = name
         self.indexed = indexed
+
+
+class IndexNotBuiltError(NotFoundError):
+    """A store with sessions was opened with new indexed keys (V-2); the message names the command that fills the index."""
+
+    exit_code = 7
+    http_status = 503
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        commands = "; ".join(f"turnlog index {name}" for name in names)
+        super().__init__(f"no index is built for {', '.join(map(repr, names))}: run `{commands}`")
+        self.names = names
 
 
 class ConflictError(TurnlogError, RuntimeError):

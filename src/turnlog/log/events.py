@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, Self
 
@@ -133,8 +134,13 @@ class SessionEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def run_id(self) -> str | None:
         """The run that stored it, if one did."""
-        value = self.metadata.get(EventMetadata.RUN_ID)
-        return value if isinstance(value, str) else None
+        return self.metadata.get(EventMetadata.RUN_ID)
+
+    def at(self, position: int) -> Self:
+        """The same event at the position that a store has given it."""
+        placed = copy(self)
+        force_setattr(placed, "position", position)
+        return placed
 
     def replace(self, **changes: Any) -> Self:
         """A changed copy, validated again."""

@@ -20,8 +20,10 @@ from typing import Protocol, Self, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
+from turnlog.errors import InvalidValueError
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.events import SessionEvent
+from turnlog.log.names import check_name
 from turnlog.log.queries import EventQuery, SearchPage
 from turnlog.log.session import Session
 from turnlog.storage.changes import SessionChange
@@ -73,6 +75,11 @@ class Turn(Struct, frozen=True):
     token: str
     lease: timedelta = timedelta(seconds=20)
     take: bool = False
+
+    def __post_init__(self) -> None:
+        check_name("turn token", self.token)
+        if not isinstance(self.lease, timedelta) or self.lease <= timedelta():
+            raise InvalidValueError(f"lease must be a positive timedelta, not {self.lease!r}")
 
 
 class Durability(Struct, frozen=True):

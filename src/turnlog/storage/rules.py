@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from turnlog.errors import (
     PartialReplayError,
     SessionBusyError,
     TurnInterruptedError,
+    VersionConflictError,
     VersionOutOfRangeError,
 )
 from turnlog.log.codec import content_key
@@ -89,6 +90,12 @@ def is_replay(batch: Sequence[SessionEvent], stored: Mapping[str, SessionEvent])
     return True
 
 
+def check_version(session_id: str, expected: int | None, actual: int) -> None:
+    """Refuse an append to a log that is not where its caller saw it (R-3)."""
+    if expected is not None and expected != actual:
+        raise VersionConflictError(session_id, expected, actual)
+
+
 def must_wait(batch: Sequence[SessionEvent]) -> bool:
     """Whether the batch waits for a turn of somebody else: own-type events and a compaction's boundary pass (H-11)."""
     if batch[0].is_boundary:
@@ -117,11 +124,11 @@ def is_gone(session: Session, lease: Lease, now: datetime) -> bool:
     return session.is_expired(now) and not lease.is_held(now)
 
 
-def slid(session: Session, now: datetime) -> datetime | None:
+def slid_expiry(expires_at: datetime | None, time_to_live: timedelta | None, now: datetime) -> datetime | None:
     """``expires_at`` after an append at ``now`` (R-7)."""
-    if session.time_to_live is None or session.expires_at is None:
-        return session.expires_at
-    return max(session.expires_at, now + session.time_to_live)
+    if time_to_live is None or expires_at is None:
+        return expires_at
+    return max(expires_at, now + time_to_live)
 
 
 def effective_version(session_id: str, as_of: int | None, version: int, batch_index_behind: int) -> int:

@@ -1,0 +1,1 @@
+"""Drivers: connect, run a transaction, execute, translate errors. One package per engine."""

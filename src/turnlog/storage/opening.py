@@ -1,0 +1,92 @@
+"""``open_store(url)``: from a URL to a store (R-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from turnlog.errors import InvalidValueError
+from turnlog.storage.memory import AsyncMemoryRepository, MemoryRepository
+from turnlog.storage.protocol import AsyncSessionRepository, Clock, SessionRepository
+from turnlog.storage.rules import indexed_keys
+from turnlog.storage.sql import AsyncSqlRepository, SqlRepository
+from turnlog.storage.sql.drivers.sqlite import AsyncSqliteDriver, SqliteDriver, SqliteOptions
+
+
+def system_clock() -> datetime:
+    """The time now, in UTC: the clock of a store that is given no other."""
+    return datetime.now(UTC)
+
+
+def open_store(url: str, *, clock: Clock = system_clock, indexed_metadata: Sequence[str] = ()) -> SessionRepository:
+    """Open a store for threads.
+
+    ``memory:`` is for tests. ``sqlite:chat.db`` (or ``sqlite:///chat.db``; ``sqlite:////var/lib/chat.db`` is absolute) is one
+    file, made on first use; ``sqlite::memory:`` one database in memory. Options follow a question mark:
+    ``sqlite:chat.db?synchronous=NORMAL&busy_timeout=5``. A plain path is a file too.
+    """
+    keys = indexed_keys(indexed_metadata)[1:]
+    options = _options(url)
+    if options is None:
+        return MemoryRepository(clock, keys)
+    repository = SqlRepository(SqliteDriver(options), clock, keys)
+    try:
+        repository.open()
+    except BaseException:
+        repository.close()
+        raise
+    return repository
+
+
+def open_async_store(
+    url: str, *, clock: Clock = system_clock, indexed_metadata: Sequence[str] = ()
+) -> AsyncSessionRepository:
+    """Open a store for tasks. It connects when it is entered (``async with``) or first used, never on the event loop."""
+    keys = indexed_keys(indexed_metadata)[1:]
+    options = _options(url)
+    if options is None:
+        return AsyncMemoryRepository(clock, keys)
+    return AsyncSqlRepository(AsyncSqliteDriver(options), clock, keys)
+
+
+def _options(url: object) -> SqliteOptions | None:
+    """The options of a SQLite store, None for the memory store."""
+    if not isinstance(url, str) or not url:
+        raise InvalidValueError(f"a store is opened by a URL such as 'sqlite:chat.db', not {url!r}")
+    if url in ("memory:", "memory://"):
+        return None
+    scheme, colon, rest = url.partition(":")
+    if not colon or len(scheme) == 1:  # no scheme, or a drive letter
+        return SqliteOptions(path=url)
+    if url == ":memory:":
+        return SqliteOptions(path=url)
+    if scheme != "sqlite":
+        raise InvalidValueError(f"{scheme!r} is no kind of store that is known: memory, sqlite")
+    place, _, query = rest.partition("?")
+    if place.startswith("//"):
+        host, _, place = place[2:].partition("/")
+        if host:
+            raise InvalidValueError(f"a SQLite file has no host ({host!r}): write sqlite:///{host}/…")
+    if not place:
+        raise InvalidValueError("a SQLite store needs a path: 'sqlite:chat.db'")
+    return SqliteOptions(path=unquote(place), **_parsed(query))
+
+
+def _parsed(query: str) -> dict[str, Any]:
+    parsed: dict[str, Any] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)):
+        match name:
+            case "synchronous":
+                parsed[name] = value.upper()
+            case "busy_timeout":
+                try:
+                    parsed[name] = float(value)
+                except ValueError:
+                    raise InvalidValueError(f"busy_timeout is a number of seconds, not {value!r}") from None
+            case "unsafe":
+                parsed[name] = value.lower() in ("yes", "true", "1")
+            case _:
+                raise InvalidValueError(f"{name!r} is no option of a SQLite store: synchronous, busy_timeout, unsafe")
+    return parsed

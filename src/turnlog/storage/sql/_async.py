@@ -1,0 +1,264 @@
+"""The repository over a driver: checks what comes in, makes the plan, and has it run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from turnlog.errors import AppendOutcomeUnknownError, InvalidValueError, SessionNotFoundError, StoreError
+from turnlog.log.event_filter import EventFilter
+from turnlog.log.events import SessionEvent, as_utc
+from turnlog.log.names import check_name
+from turnlog.log.queries import EventQuery, SearchPage, search_page
+from turnlog.log.session import Session, SessionAttributes
+from turnlog.log.windows import check_count
+from turnlog.storage.changes import SessionChange
+from turnlog.storage.protocol import (
+    DEFAULT_PAGE,
+    EVERYTHING,
+    AppendResult,
+    Batch,
+    Clock,
+    Durability,
+    EventList,
+    RestoreResult,
+    SessionPage,
+    Turn,
+)
+from turnlog.storage.rules import check_batch, check_indexed
+from turnlog.storage.sql.driver import AsyncDriver, CommitFailedError
+from turnlog.storage.sql.plans import appending, finding, indexing, iterating, reading, sessions
+from turnlog.storage.sql.plans.plan import Plan
+
+
+class AsyncSqlRepository:
+    """An ``AsyncSessionRepository`` on an SQL engine. Make one with ``turnlog.open_async_store``."""
+
+    def __init__(self, driver: AsyncDriver, clock: Clock, indexed_metadata: Sequence[str] = ()) -> None:
+        self._driver = driver
+        self._clock = clock
+        self._wanted = tuple(indexed_metadata)
+        self._indexed: tuple[str, ...] = ()
+        self._boundaries = reading.BoundaryCache()
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that expiry and turns go by."""
+        return self._clock
+
+    @property
+    def durability(self) -> Durability:
+        """What may be claimed (R-15)."""
+        return self._driver.durability()
+
+    @property
+    def indexed_metadata(self) -> tuple[str, ...]:
+        """The indexed keys; complete once the store has been used."""
+        return self._indexed or (SessionAttributes.PRINCIPAL_NAME, *self._wanted)
+
+    def _now(self) -> datetime:
+        return as_utc(self._clock(), "the clock's time")
+
+    async def open(self) -> None:
+        """Connect, and make sure of the index; happens by itself on first use."""
+        if not self._indexed:
+            self._indexed = await self._driver.write(lambda _: indexing.add_keys(self._wanted))
+
+    async def create(self, session: Session) -> Session:
+        """See the protocol."""
+        await self.open()
+        await self._driver.write(lambda _: sessions.create(session, self._indexed, self._now()))
+        return session
+
+    async def find(self, session_id: str) -> Session | None:
+        """See the protocol."""
+        check_name("session id", session_id)
+        return await self._driver.read(lambda: sessions.find(session_id, self._now()))
+
+    async def list(
+        self,
+        *,
+        principal: str | None = None,
+        limit: int = DEFAULT_PAGE,
+        cursor: str | None = None,
+        newest_first: bool = False,
+    ) -> SessionPage:
+        """See the protocol."""
+        owner = None if principal is None else check_name("principal", principal)
+        attribute = None if owner is None else (SessionAttributes.PRINCIPAL_NAME, owner)
+        return await self._driver.read(
+            lambda: sessions.list_sessions(attribute, limit, cursor, newest_first, self._now())
+        )
+
+    async def find_by_metadata(
+        self, name: str, value: str, *, limit: int = DEFAULT_PAGE, cursor: str | None = None, newest_first: bool = False
+    ) -> SessionPage:
+        """See the protocol."""
+        await self.open()
+        attribute = (name, check_indexed(name, value, self._indexed))
+        return await self._driver.read(
+            lambda: sessions.list_sessions(attribute, limit, cursor, newest_first, self._now())
+        )
+
+    async def update(self, session_id: str, change: SessionChange) -> Session:
+        """See the protocol."""
+        check_name("session id", session_id)
+        await self.open()
+        return await self._driver.write(lambda _: sessions.update(session_id, change, self._indexed, self._now()))
+
+    async def delete(self, session_id: str) -> bool:
+        """See the protocol."""
+        check_name("session id", session_id)
+        return await self._driver.write(lambda _: sessions.delete(session_id, self._now()))
+
+    async def delete_expired(self, before: datetime, *, batch_size: int = 100) -> int:
+        """See the protocol."""
+        limit, moment = check_count("batch_size", batch_size, least=1), as_utc(before, "before")
+        total = 0
+        while removed := await self._driver.write(lambda _: sessions.delete_expired(moment, self._now(), limit)):
+            total += removed
+        return total
+
+    async def append(
+        self,
+        session_id: str,
+        events: Sequence[SessionEvent],
+        *,
+        expected_version: int | None = None,
+        turn: Turn | None = None,
+    ) -> AppendResult:
+        """See the protocol."""
+        check_name("session id", session_id)
+        if expected_version is not None:
+            check_count("expected_version", expected_version, least=0)
+        batch = check_batch(session_id, events)
+        first: list[AppendResult] = []
+
+        def plan(attempt: int) -> Plan[AppendResult]:
+            # Made anew after a commit without an answer, it may find its own events: they were stored, not replayed.
+            look_first = attempt > 0 or bool(first)
+            result = yield from appending.append(
+                session_id, batch, expected_version, turn, self._now(), look_first=look_first
+            )
+            first.append(result)
+            return first[0] if result.is_replay and result.events == first[0].events else result
+
+        try:
+            return await self._driver.write(plan)
+        except CommitFailedError as failed:
+            return await self._settle(session_id, batch, failed)
+
+    async def _settle(self, session_id: str, batch: Batch, failed: CommitFailedError) -> AppendResult:
+        """The answer to a commit is lost: look the ids up once (R-14)."""
+        ids = [event.id for event in batch]
+        try:
+            stored = await self.find_events(session_id, event_ids=ids)
+            version = await self.version(session_id)
+        except StoreError as error:
+            raise AppendOutcomeUnknownError(session_id, tuple(ids)) from error
+        if len(stored) < len(batch):
+            raise failed.cause
+        decided = failed.decided
+        is_replay = isinstance(decided, AppendResult) and decided.is_replay
+        return AppendResult(tuple(stored), version, is_replay)
+
+    async def restore(self, session: Session, batches: Iterable[Batch]) -> RestoreResult:
+        """See the protocol."""
+        await self.open()
+        source = appending.Source(batches)
+        return await self._driver.write(
+            lambda attempt: appending.restore_once(session, source, self._indexed, self._now(), attempt)
+        )
+
+    async def fork(self, session_id: str, target: Session, *, at: int | None = None) -> int:
+        """See the protocol."""
+        check_name("session id", session_id)
+        await self.open()
+        return await self._driver.write(lambda _: appending.fork(session_id, target, at, self._indexed, self._now()))
+
+    async def events(self, session_id: str, filter: EventFilter = EVERYTHING, *, as_of: int | None = None) -> EventList:
+        """See the protocol."""
+        check_name("session id", session_id)
+        return await self._driver.read(lambda: reading.events(session_id, filter, as_of, self._now(), self._boundaries))
+
+    async def iter_events(
+        self, session_id: str, filter: EventFilter = EVERYTHING, *, as_of: int | None = None, batch_size: int = 500
+    ) -> AsyncIterator[EventList]:
+        """See the protocol."""
+        check_name("session id", session_id)
+        walk = iterating.Walk(session_id, filter, as_of, check_count("batch_size", batch_size, least=1))
+        while not walk.is_done:
+            found, walk = await self._driver.read(partial(iterating.step, walk, self._now(), self._boundaries))
+            if found:
+                yield found
+
+    async def iter_batches(self, session_id: str, *, as_of: int | None = None) -> AsyncIterator[EventList]:
+        """See the protocol."""
+        check_name("session id", session_id)
+        walk = iterating.BatchWalk(session_id, as_of)
+        while not walk.is_done:
+            batches, walk = await self._driver.read(partial(iterating.step_batches, walk, self._now()))
+            for batch in batches:
+                yield batch
+
+    async def find_events(
+        self, session_id: str, *, event_ids: Sequence[str] | None = None, run_id: str | None = None
+    ) -> EventList:
+        """See the protocol."""
+        check_name("session id", session_id)
+        if (event_ids is None) == (run_id is None):
+            raise InvalidValueError("find_events takes event_ids or run_id, one of the two")
+        return await self._driver.read(lambda: finding.find_events(session_id, event_ids, run_id, self._now()))
+
+    async def count(self, session_id: str, filter: EventFilter = EVERYTHING, *, as_of: int | None = None) -> int:
+        """See the protocol."""
+        check_name("session id", session_id)
+        return await self._driver.read(
+            lambda: reading.count_events(session_id, filter, as_of, self._now(), self._boundaries)
+        )
+
+    async def search(self, session_id: str, query: EventQuery) -> SearchPage:
+        """See the protocol."""
+        return search_page(query, await self.events(session_id, query.as_filter()))
+
+    async def version(self, session_id: str) -> int:
+        """See the protocol."""
+        check_name("session id", session_id)
+        return await self._driver.read(lambda: finding.version(session_id, self._now()))
+
+    async def take_turn(self, session_id: str, turn: Turn) -> int:
+        """See the protocol."""
+        check_name("session id", session_id)
+        return await self._driver.write(lambda _: appending.take_turn(session_id, turn, self._now()))
+
+    async def renew_turn(self, session_id: str, turn: Turn) -> None:
+        """See the protocol."""
+        check_name("session id", session_id)
+        await self._driver.write(lambda _: appending.renew_turn(session_id, turn, self._now()))
+
+    async def release_turn(self, session_id: str, token: str) -> bool:
+        """See the protocol."""
+        check_name("session id", session_id)
+        return await self._driver.write(lambda _: appending.release_turn(session_id, token, self._now()))
+
+    async def fill_index(self, key: str) -> int:
+        """Index all sessions by a further metadata key, from now on; returns how many have a value under it (V-2)."""
+        filled = await self._driver.write(lambda _: indexing.fill(check_name("an indexed key", key)))
+        self._indexed = await self._driver.read(indexing.read_keys)
+        return filled
+
+    async def close(self) -> None:
+        """See the protocol."""
+        await self._driver.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()

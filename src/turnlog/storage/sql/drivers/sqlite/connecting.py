@@ -1,0 +1,145 @@
+"""Opening a file: settings of a connection, whose file it is, and its first creation (R-13, R-15)."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from importlib import resources
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from turnlog.errors import ForeignStoreError, InvalidValueError, SchemaVersionError, StoreUnavailableError
+from turnlog.storage.sql.drivers.sqlite.errors import translated
+
+Connection: TypeAlias = sqlite3.Connection
+
+#: "tlog": what the header of a turnlog file says of the program that owns it.
+APPLICATION_ID: Final = 0x746C6F67
+SCHEMA_VERSION: Final = 1
+#: STRICT tables came with 3.37.
+OLDEST_SQLITE: Final = (3, 37, 0)
+
+
+class SqliteOptions(Struct, frozen=True, kw_only=True):
+    """How to open a file. ``path`` ``":memory:"`` is one database for all threads, gone when the store is closed.
+
+    ``synchronous`` FULL makes every acknowledged append durable; NORMAL risks the last ones at a power cut; OFF risks the
+    file and needs ``unsafe`` too. ``busy_timeout`` is how many seconds a writer waits for another process.
+    """
+
+    path: str
+    synchronous: str = "FULL"
+    busy_timeout: float = 30.0
+    unsafe: bool = False
+
+    def __post_init__(self) -> None:
+        if self.synchronous not in ("FULL", "NORMAL", "OFF"):
+            raise InvalidValueError(f"synchronous is FULL, NORMAL or OFF, not {self.synchronous!r}")
+        if self.synchronous == "OFF" and not self.unsafe:
+            raise InvalidValueError("synchronous=OFF may corrupt the file at a power cut; it needs unsafe=yes as well")
+        if not 0 <= self.busy_timeout <= 3600:
+            raise InvalidValueError(f"busy_timeout is 0 to 3600 seconds, not {self.busy_timeout!r}")
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether nothing is written to disk."""
+        return self.path == ":memory:"
+
+
+def connect(options: SqliteOptions, *, read_only: bool = False) -> Connection:
+    """A connection with our settings. It may be used by any thread, one at a time."""
+    with translated(options.path):
+        connection = sqlite3.connect(
+            options.path,
+            timeout=options.busy_timeout,
+            isolation_level=None,  # transactions are begun and ended by us alone
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        try:
+            _configure(connection, options, read_only=read_only)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _configure(connection: Connection, options: SqliteOptions, *, read_only: bool) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute(f"PRAGMA synchronous = {options.synchronous}")
+    # A file may come from anywhere: its schema must not run functions, and damaged cells are to be noticed.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    # Several connections that checkpoint at once can corrupt a file before SQLite 3.51.3: only our writer does, under a lock.
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    if read_only:
+        connection.execute("PRAGMA query_only = ON")
+
+
+def prepare(connection: Connection, options: SqliteOptions) -> None:
+    """Make sure that the file is ours and at our schema; create the schema in an empty file, once, whoever is first."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise StoreUnavailableError(f"SQLite {sqlite3.sqlite_version} is too old: turnlog needs 3.37 or newer")
+    with translated(options.path):
+        if not _is_ours(connection, options.path):
+            _create(connection, options)
+        if not options.in_memory:
+            _use_wal(connection, options)
+
+
+def _is_ours(connection: Connection, place: str) -> bool:
+    """True for a store at our schema, False for an empty file; raises for anything else."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if not tables and not application and not version:
+        return False
+    if application != APPLICATION_ID:
+        raise ForeignStoreError(f"{place} is a database of another program; it was not touched")
+    if version > SCHEMA_VERSION:
+        message = f"{place} was written by a newer turnlog (schema {version}; this one knows {SCHEMA_VERSION}): upgrade turnlog"
+        raise SchemaVersionError(message, version, SCHEMA_VERSION)
+    if version < SCHEMA_VERSION:
+        message = f"{place} has schema {version}, not {SCHEMA_VERSION}: run `turnlog migrate apply`"
+        raise SchemaVersionError(message, version, SCHEMA_VERSION)
+    return True
+
+
+def _create(connection: Connection, options: SqliteOptions) -> None:
+    """Create the schema in one transaction. Whoever waits for it finds it done, and looks again before creating."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not _is_ours(connection, options.path):
+            for statement in schema_statements():
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def schema_statements() -> list[str]:
+    """The statements of the full schema."""
+    text = resources.files("turnlog.storage.migrations.sqlite").joinpath("schema.sql").read_text(encoding="utf-8")
+    lines = (line.split("--", 1)[0].rstrip() for line in text.splitlines())
+    return [statement.strip() for statement in "\n".join(lines).split(";") if statement.strip()]
+
+
+def _use_wal(connection: Connection, options: SqliteOptions) -> None:
+    """Switch to WAL. The switch wants the file for itself and does not wait for it, so we do."""
+    deadline = time.monotonic() + options.busy_timeout
+    while True:
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+            continue
+        if mode != "wal":
+            raise StoreUnavailableError(f"{options.path}: the journal mode is {mode}; turnlog needs WAL (a local disk)")
+        return

@@ -1,0 +1,113 @@
+"""The two drivers over one database: threads call it, tasks hop to it, one hop for a whole transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from turnlog.errors import StoreClosedError
+from turnlog.storage.protocol import Durability
+from turnlog.storage.sql.drivers.sqlite.connecting import SqliteOptions, connect
+from turnlog.storage.sql.drivers.sqlite.database import Connect, SqliteDatabase
+from turnlog.storage.sql.drivers.sqlite.durability import durability_of
+from turnlog.storage.sql.plans.plan import Plan, PlanFactory
+
+T = TypeVar("T")
+
+#: Threads that read for tasks. A search in one of them keeps no other read waiting.
+_READERS = 4
+
+
+class SqliteDriver:
+    """Runs plans in the calling thread."""
+
+    def __init__(self, options: SqliteOptions, connect: Connect = connect) -> None:
+        self._database = SqliteDatabase(options, connect)
+
+    def write(self, make: PlanFactory[T]) -> T:
+        """See ``turnlog.storage.sql.driver.Driver``."""
+        return self._database.complete(self._database.submit(make))
+
+    def read(self, make: Callable[[], Plan[T]]) -> T:
+        """See ``turnlog.storage.sql.driver.Driver``."""
+        return self._database.read(make)
+
+    def durability(self) -> Durability:
+        """See ``turnlog.storage.sql.driver.Driver``."""
+        return durability_of(self._database)
+
+    def close(self) -> None:
+        """See ``turnlog.storage.sql.driver.Driver``."""
+        self._database.close()
+
+
+class AsyncSqliteDriver:
+    """Runs plans in threads of its own: one writes, a few read. It belongs to no event loop and opens when first used."""
+
+    def __init__(self, options: SqliteOptions, connect: Connect = connect) -> None:
+        self._options = options
+        self._connect = connect
+        self._opening = threading.Lock()
+        self._database: SqliteDatabase | None = None
+        self._closed = False
+        self._start_threads()
+
+    def _start_threads(self) -> None:
+        self._process = os.getpid()
+        self._writer = ThreadPoolExecutor(1, "turnlog-writer")
+        self._readers = ThreadPoolExecutor(_READERS, "turnlog-reader")
+
+    async def write(self, make: PlanFactory[T]) -> T:
+        """See ``turnlog.storage.sql.driver.AsyncDriver``."""
+        self._check_usable()
+        loop = asyncio.get_running_loop()
+        if self._database is None:
+            await loop.run_in_executor(self._readers, self._opened)
+        database = self._opened()
+        # Queued here and not in the thread: what other tasks queue while a commit runs shares the next one.
+        job = database.submit(make)
+        return await asyncio.shield(loop.run_in_executor(self._writer, database.complete, job))
+
+    async def read(self, make: Callable[[], Plan[T]]) -> T:
+        """See ``turnlog.storage.sql.driver.AsyncDriver``."""
+        self._check_usable()
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, make)
+
+    def _read(self, make: Callable[[], Plan[T]]) -> T:
+        return self._opened().read(make)
+
+    def _opened(self) -> SqliteDatabase:
+        if self._database is None:
+            with self._opening:
+                if self._database is None:
+                    self._database = SqliteDatabase(self._options, self._connect)
+        return self._database
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreClosedError("the store is closed")
+        if self._process != os.getpid():  # forked: the threads stayed with the parent
+            self._opening = threading.Lock()
+            self._start_threads()
+
+    def durability(self) -> Durability:
+        """See ``turnlog.storage.sql.driver.AsyncDriver``."""
+        return durability_of(self._opened())
+
+    async def close(self) -> None:
+        """See ``turnlog.storage.sql.driver.AsyncDriver``. Writes under way are finished first."""
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def _close(self) -> None:
+        if self._process == os.getpid():
+            self._writer.shutdown(wait=True)
+            self._readers.shutdown(wait=True)
+        if self._database is not None:
+            self._database.close()

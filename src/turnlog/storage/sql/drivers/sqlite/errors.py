@@ -1,0 +1,50 @@
+"""The driver's errors, translated by code, with the cause kept."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from turnlog.errors import (
+    ForeignStoreError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+    UnreadableDataError,
+)
+from turnlog.storage.sql.driver import UniqueViolationError
+
+_UNIQUE = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
+_PRIMARY_CODE = 0xFF
+
+
+@contextmanager
+def translated(place: str) -> Iterator[None]:
+    """Turn errors of ``sqlite3`` inside the block into turnlog's; ``place`` is the file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translation(error, place) from error
+
+
+def translation(error: sqlite3.Error, place: str) -> Exception:
+    """The error of ours that stands for one of ``sqlite3``."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code in _UNIQUE:
+        return UniqueViolationError(str(error))
+    primary = None if code is None else code & _PRIMARY_CODE
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreBusyError(f"{place} is locked by another writer; nothing was written: {error}")
+    if primary == sqlite3.SQLITE_FULL:
+        return StoreFullError(f"no room is left for {place}; nothing was written: {error}")
+    if primary == sqlite3.SQLITE_NOTADB:
+        return ForeignStoreError(f"{place} is no SQLite database; it was not touched: {error}")
+    if primary == sqlite3.SQLITE_CORRUPT:
+        return UnreadableDataError(None, None, f"{place} is damaged ({error}); restore it from a backup")
+    if primary == sqlite3.SQLITE_READONLY:
+        return StoreUnavailableError(f"{place} cannot be written to: {error}")
+    if primary in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_AUTH):
+        return StoreUnavailableError(f"{place} cannot be opened, read or written here: {error}")
+    return StoreError(f"{place}: {error}")

@@ -1,0 +1,171 @@
+"""Rows and values: how events and sessions become columns, and come back or say why they cannot (R-10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from turnlog.errors import UnreadableDataError
+from turnlog.log import codec
+from turnlog.log.events import EventType, SessionEvent
+from turnlog.log.session import Session
+from turnlog.log.turns import TurnState
+from turnlog.storage.rules import Lease
+from turnlog.storage.sql import kinds
+from turnlog.storage.sql.statements import Row
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970 in UTC: exact, and the same whatever zone a server or process lives in."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def moment(value: int) -> datetime:
+    """The moment of so many microseconds."""
+    return _EPOCH + timedelta(microseconds=value)
+
+
+def stored_id(event_id: str) -> bytes | str:
+    """A canonical UUID as its 16 bytes, anything else as it is: an index entry of half the size, nothing lost."""
+    if len(event_id) == 36 and event_id[8] == event_id[13] == event_id[18] == event_id[23] == "-":
+        digits = event_id.replace("-", "")
+        try:
+            data = bytes.fromhex(digits)
+        except ValueError:
+            return event_id
+        if data.hex() == digits:
+            return data
+    return event_id
+
+
+def event_id(stored: bytes | str) -> str:
+    """The id back from :func:`stored_id`."""
+    if isinstance(stored, str):
+        return stored
+    digits = stored.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+class Head(Struct, frozen=True):
+    """The hot part of a session's row: where its log ends and who holds it."""
+
+    key: int
+    state: TurnState
+    kinds: int
+    boundary: int
+    lease: Lease
+    expires_at: datetime | None
+    time_to_live: timedelta | None
+
+    @property
+    def version(self) -> int:
+        """The position of the last event."""
+        return self.state.version
+
+    def is_gone(self, now: datetime) -> bool:
+        """Whether the session is unknown at ``now`` (R-7)."""
+        return self.expires_at is not None and self.expires_at <= now and not self.lease.is_held(now)
+
+
+def head(row: Row) -> Head:
+    """The head of a row of ``HEAD``."""
+    key, version, turn, turns, present, boundary, base, opening, token, until, expires_at, time_to_live = row
+    return Head(
+        key,
+        TurnState(version, turn, turns, base, opening),
+        present,
+        boundary,
+        Lease(token or "", None if until is None else moment(until)),
+        None if expires_at is None else moment(expires_at),
+        None if time_to_live is None else timedelta(microseconds=time_to_live),
+    )
+
+
+def event_parameters(
+    key: int, events: Sequence[SessionEvent], state: TurnState, first_index: int = 0
+) -> tuple[list[tuple[Any, ...]], TurnState, int]:
+    """The rows of a batch placed behind ``state``, the state after it, and the mask of its kinds."""
+    parameters: list[tuple[Any, ...]] = []
+    mask = 0
+    for index, event in enumerate(events, first_index):
+        state = state.after(event)
+        kind = kinds.kind_of(event, starts_turn=state.turn == state.version)
+        mask |= 1 << kind
+        format_, body = codec.encode_body(event)
+        type_ = event.type.name if kinds.code_of(kind) == kinds.OWN else None
+        run_id = event.run_id
+        parameters.append(
+            (
+                key,
+                state.version,
+                stored_id(event.id),
+                micros(event.timestamp),
+                kind,
+                index,
+                state.turn,
+                format_,
+                type_,
+                event.branch,
+                None if run_id is None else stored_id(run_id),
+                body,
+            )
+        )
+    return parameters, state, mask
+
+
+def event(session_id: str, row: Row) -> SessionEvent:
+    """The event of a row of ``EVENT_COLUMNS``; ``UnreadableDataError`` names session and position."""
+    position, id_, timestamp, kind, type_, branch, format_, data = row[:8]
+    try:
+        body = codec.decode_body(format_, data)
+        return SessionEvent(
+            session_id=session_id,
+            message=body.message,
+            payload=body.payload,
+            type=_type(kind >> 1, type_),
+            id=event_id(id_),
+            position=position,
+            timestamp=_EPOCH + timedelta(microseconds=timestamp),
+            metadata=body.metadata,
+            branch=branch,
+        )
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        raise UnreadableDataError(session_id, position, f"the stored event cannot be read: {error}") from error
+
+
+def _type(code: int, name: str | None) -> EventType:
+    if code < kinds.BOUNDARY:
+        return EventType.MESSAGE
+    return EventType.COMPACTION if code == kinds.BOUNDARY else EventType(name or "")
+
+
+def session(row: Row) -> Session:
+    """The session of a row that begins with ``SESSION_COLUMNS``."""
+    id_, created_at, expires_at, time_to_live, format_, data = row[:6]
+    try:
+        return Session(
+            id=id_,
+            created_at=moment(created_at),
+            expires_at=None if expires_at is None else moment(expires_at),
+            time_to_live=None if time_to_live is None else timedelta(microseconds=time_to_live),
+            metadata=codec.decode(format_, data, dict[str, Any]),
+        )
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        raise UnreadableDataError(id_, None, f"the stored session cannot be read: {error}") from error
+
+
+def session_parameters(value: Session) -> tuple[Any, ...]:
+    """The parameters of ``ADD_SESSION``."""
+    return (value.id, micros(value.created_at), *expiry_parameters(value))
+
+
+def expiry_parameters(value: Session) -> tuple[int | None, int | None]:
+    """``expires_at`` and ``time_to_live`` as stored."""
+    time_to_live = None if value.time_to_live is None else value.time_to_live // _MICROSECOND
+    return (None if value.expires_at is None else micros(value.expires_at), time_to_live)

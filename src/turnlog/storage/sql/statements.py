@@ -1,0 +1,182 @@
+"""The statements of the SQL stores. Constants with bound parameters; the one that is put together is cached by its shape.
+
+The parameter mark is ``?``; a driver whose engine writes another translates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, LiteralString, TypeAlias
+
+from msgspec import Struct
+
+from turnlog.storage.sql.lanes import EVERY_ROW, Lane
+
+Row: TypeAlias = tuple[Any, ...]
+Rows: TypeAlias = list[Row]
+
+
+class Statement(Struct, frozen=True):
+    """One statement to execute. A query answers with its rows, any other with one row that holds the number it changed.
+
+    ``many`` executes it once for each element of ``parameters``.
+    """
+
+    sql: str
+    parameters: Sequence[Any] = ()
+    many: bool = False
+
+
+HEAD_COLUMNS = (
+    "key, version, turn, turns, kinds, boundary, base, opening, lease_token, lease_until, expires_at, time_to_live"
+)
+HEAD = f"SELECT {HEAD_COLUMNS} FROM session WHERE id = ?"
+#: On a server the row lock that orders the appenders of a session; SQLite's writers are alone already.
+HEAD_LOCKED = HEAD + " /*FOR UPDATE*/"
+MOVE_HEAD = (
+    "UPDATE session SET version = ?, turn = ?, turns = ?, kinds = ?, boundary = ?, base = ?, opening = ?,"
+    " lease_token = ?, lease_until = ?, expires_at = ? WHERE key = ? AND version = ?"
+)
+SET_LEASE = "UPDATE session SET lease_token = ?, lease_until = ? WHERE key = ?"
+
+SESSION_COLUMNS = "s.id, s.created_at, s.expires_at, s.time_to_live, d.format, d.body"
+SESSION = (
+    f"SELECT {SESSION_COLUMNS}, s.key, s.lease_token, s.lease_until"
+    " FROM session s JOIN session_document d ON d.session_key = s.key WHERE s.id = ?"
+)
+ADD_SESSION = "INSERT INTO session (id, created_at, expires_at, time_to_live) VALUES (?, ?, ?, ?) RETURNING key"
+ADD_DOCUMENT = "INSERT INTO session_document (session_key, format, body) VALUES (?, ?, ?)"
+ADD_ATTRIBUTE = "INSERT INTO session_attribute (name, value, created_at, session_key) VALUES (?, ?, ?, ?)"
+SET_DOCUMENT = "UPDATE session_document SET format = ?, body = ? WHERE session_key = ?"
+SET_EXPIRY = "UPDATE session SET expires_at = ?, time_to_live = ? WHERE key = ?"
+REMOVE_ATTRIBUTES = "DELETE FROM session_attribute WHERE name = ? AND value = ? AND created_at = ? AND session_key = ?"
+REMOVE_SESSION = "DELETE FROM session WHERE key = ?"
+REMOVE_EXPIRED = (
+    "DELETE FROM session WHERE key IN (SELECT key FROM session WHERE expires_at <= ? AND expires_at <= ?"
+    " AND (lease_until IS NULL OR lease_until <= ?) ORDER BY expires_at LIMIT ?)"
+)
+
+ANY_SESSION = "SELECT 1 FROM session LIMIT 1"
+SESSIONS_BEHIND = (
+    f"SELECT {SESSION_COLUMNS}, s.key FROM session s JOIN session_document d ON d.session_key = s.key"
+    " WHERE s.key > ? ORDER BY s.key LIMIT ?"
+)
+SETTING = "SELECT value FROM store_setting WHERE name = ?"
+REMOVE_SETTING = "DELETE FROM store_setting WHERE name = ?"
+ADD_SETTING = "INSERT INTO store_setting (name, value) VALUES (?, ?)"
+
+EVENT_COLUMNS = "position, event_id, timestamp, kind, type, branch, format, body, turn, batch"
+ADD_EVENT = (
+    "INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, type, branch, run_id, body)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+BATCH_INDEX = "SELECT batch FROM event WHERE session_key = ? AND position = ?"
+EVENT_AT = f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND position = ?"
+IN_TIME = "SELECT position, kind, branch, type FROM event WHERE session_key = ? AND timestamp BETWEEN ? AND ?"
+OF_RUN = f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND run_id = ? ORDER BY position"
+COPY_EVENTS = (
+    "INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id,"
+    " body) SELECT ?, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id, body"
+    " FROM event WHERE session_key = ? AND position <= ? ORDER BY position"
+)
+COPY_TOKEN_COUNTS = (
+    "INSERT INTO token_count (session_key, counter, position, tokens) SELECT ?, counter, position, tokens"
+    " FROM token_count WHERE session_key = ? AND position <= ?"
+)
+
+#: The most arms of one compound statement, and the most ids or ranges in one list (SQLite allows 500 arms).
+MOST_ARMS = 100
+MOST_LISTED = 400
+
+
+@lru_cache(maxsize=256)
+def by_ids(count: int) -> str:
+    """The events with one of ``count`` ids: session key, ids."""
+    marks = ", ".join("?" * count)
+    return f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND event_id IN ({marks}) ORDER BY position"
+
+
+@lru_cache(maxsize=256)
+def in_ranges(count: int) -> str:
+    """The events in ``count`` position ranges, each row led by its range's number: bounds of each, then the session key."""
+    values = ", ".join(f"({number}, ?, ?)" for number in range(count))
+    columns = ", ".join(f"e.{column}" for column in EVENT_COLUMNS.split(", "))
+    return (
+        f"WITH span(number, low, high) AS (VALUES {values}) SELECT span.number, {columns}"
+        " FROM span CROSS JOIN event e WHERE e.session_key = ? AND e.position BETWEEN span.low AND span.high"
+    )
+
+
+def in_lanes(
+    lanes: Sequence[Lane], key: int, low: int, high: int, *, descending: bool, limit: int, offset: int = 0
+) -> Statement:
+    """The events of the lanes at positions ``low`` to ``high``, merged in order of position."""
+    sql = _merged(tuple(_shape(lane) for lane in lanes), descending)
+    parameters = [value for lane in lanes for value in _bound(lane, key, low, high)]
+    return Statement(sql, [*parameters, limit, offset])
+
+
+def count_in_lanes(lanes: Sequence[Lane], key: int, low: int, high: int) -> Statement:
+    """How many events of the lanes lie at positions ``low`` to ``high``."""
+    sql = _counted(tuple(_shape(lane) for lane in lanes))
+    return Statement(sql, [value for lane in lanes for value in _bound(lane, key, low, high)])
+
+
+_Shape: TypeAlias = tuple[bool, bool, bool]
+
+
+def _shape(lane: Lane) -> _Shape:
+    return (lane.kind >= 0, lane.branch is not None, lane.type is not None)
+
+
+def _bound(lane: Lane, key: int, low: int, high: int) -> list[Any]:
+    values: list[Any] = [key, lane.kind] if lane.kind >= 0 else [key]
+    values += (value for value in (lane.branch, lane.type) if value is not None)
+    return [*values, low, high]
+
+
+def _arm(columns: LiteralString, shape: _Shape) -> LiteralString:
+    restricted = "".join(
+        clause
+        for clause, used in zip((" AND kind = ?", " AND branch = ?", " AND type = ?"), shape, strict=True)
+        if used
+    )
+    return f"SELECT {columns} FROM event WHERE session_key = ?{restricted} AND position BETWEEN ? AND ?"
+
+
+@lru_cache(maxsize=512)
+def _merged(shapes: tuple[_Shape, ...], descending: bool) -> str:
+    arms = " UNION ALL ".join(_arm(EVENT_COLUMNS, shape) for shape in shapes)
+    return f"{arms} ORDER BY position {'DESC' if descending else 'ASC'} LIMIT ? OFFSET ?"
+
+
+@lru_cache(maxsize=512)
+def _counted(shapes: tuple[_Shape, ...]) -> str:
+    arms = " UNION ALL ".join(_arm("count(*) AS matching", shape) for shape in shapes)
+    return f"SELECT sum(matching) FROM ({arms})"
+
+
+def list_sessions(*, by_attribute: bool, newest_first: bool) -> str:
+    """A page of sessions: [name, value,] now, now, created_at and key of the cursor, limit."""
+    return _LISTINGS[by_attribute, newest_first]
+
+
+def _listing(by_attribute: bool, newest_first: bool) -> str:
+    source, place = (
+        ("session_attribute p JOIN session s ON s.key = p.session_key", "p.created_at, p.session_key")
+        if by_attribute
+        else ("session s", "s.created_at, s.key")
+    )
+    chosen = "p.name = ? AND p.value = ? AND " if by_attribute else ""
+    ordered = ", ".join(f"{column} {'DESC' if newest_first else 'ASC'}" for column in place.split(", "))
+    return (
+        f"SELECT {SESSION_COLUMNS}, s.key FROM {source} JOIN session_document d ON d.session_key = s.key"
+        f" WHERE {chosen}(s.expires_at IS NULL OR s.expires_at > ? OR s.lease_until > ?)"
+        f" AND ({place}) {'<' if newest_first else '>'} (?, ?) ORDER BY {ordered} LIMIT ?"
+    )
+
+
+_LISTINGS = {
+    (attribute, newest): _listing(attribute, newest) for attribute in (False, True) for newest in (False, True)
+}
