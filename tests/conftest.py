@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Real conversations, too many to keep in the repository, beside a checkout that has them.
 DATA = ROOT.parent / "shared" / "data"
 
-# Nothing is judged by how long it takes. The profiles start from the one called default, since where Hypothesis sees a CI
+# Nothing is judged by how long it takes. The profiles start from the one called default: where Hypothesis sees a CI
 # it silently takes another one, without fresh examples.
 _untimed = settings(
     settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
