@@ -66,8 +66,8 @@ class JsonStream:
             except (ValueError, RecursionError) as error:
                 raise self._fault(error) from error
             else:
-                # A number that the text ends with may go on.
-                if end < len(self._text) or self._ended:
+                # A number near the end of the text may go on; everything else ends by itself.
+                if self._ended or type(value) not in (int, float) or end < len(self._text) - _TAIL:
                     self._at = end
                     return value
             held = len(self._text) - self._at
@@ -124,7 +124,8 @@ class JsonStream:
         try:
             text = self._decoder.decode(data, final=not data)
         except UnicodeDecodeError as error:
-            raise InvalidJsonError("not UTF-8", self.line + self._text.count("\n", self._at)) from error
+            before = self._text.count("\n", self._at) + error.object[: error.start].count(b"\n")
+            raise InvalidJsonError("not UTF-8", self.line + before) from error
         self._line = self.line
         self._text = self._text[self._at :] + text
         self._at = self._counted = 0
