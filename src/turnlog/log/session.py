@@ -21,9 +21,8 @@ class SessionAttributes:
     AGENT_NAME: Final = "agent_name"
     AGENT_VERSION: Final = "agent_version"
     AGENT_MODEL: Final = "agent_model"
-    #: The id of the session that this one was forked from (A-5), and the version of it.
+    #: The id of the session that this one was forked from (A-5).
     FORKED_FROM: Final = "forked_from"
-    FORKED_AT: Final = "forked_at"
 
 
 class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):

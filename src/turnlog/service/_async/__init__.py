@@ -1,0 +1,1 @@
+"""The service; its twin is generated."""
