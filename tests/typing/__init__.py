@@ -1,0 +1,1 @@
+"""Read by the type checkers, never run."""
