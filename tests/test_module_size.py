@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.conftest import ROOT
-from tools.unasync import is_generated
+from tools.unasync import HEADER, is_generated
 
 MOST_LINES = 400
 FOLDERS = ("src", "tests", "tools", "benchmarks", "examples")
@@ -33,7 +33,6 @@ def test_one_line_too_many_is_found_and_a_generated_module_is_not(tmp_path: Path
     lines = "x = 1\n" * MOST_LINES
     (package / "enough.py").write_text(lines, encoding="utf-8")
     (package / "long.py").write_text(lines + "y = 2\n", encoding="utf-8")
-    header = "# Generated from src/package/_async.py by tools/unasync.py: edit that file, then run `make generate`.\n"
-    (package / "_sync.py").write_text(header + lines, encoding="utf-8")
+    (package / "_sync.py").write_text(HEADER + lines, encoding="utf-8")
     (fault,) = too_long(tmp_path)
     assert fault == f"{Path('src/package/long.py')} has 401 lines, 1 too many: split it by noun"

@@ -16,7 +16,7 @@ else:
     class _Deferred:
         def __getattr__(self, name: str) -> Any:
             try:
-                from hypothesis import strategies  # noqa: PLC0415 - see the module
+                from hypothesis import strategies
             except ImportError as error:
                 raise MissingExtraError("testing", "hypothesis") from error
             return getattr(strategies, name)
