@@ -54,13 +54,13 @@ def encode_body(event: SessionEvent) -> tuple[int, bytes]:
 
 def decode_body(format_: int, data: bytes) -> Body:
     """The body back; raises ``ValueError`` (a format we do not know, damaged JSON, a message of no known role)."""
-    if format_ != PLAIN:
-        body: Body = decode(format_, data, Body)
-        return body
-    try:
-        return _body_decoder.decode(data)
-    except RecursionError as error:
-        raise ValueError("nested deeper than anything that was ever stored") from error
+    if format_ == PLAIN:
+        try:
+            return _body_decoder.decode(data)
+        except (msgspec.ValidationError, RecursionError):
+            pass  # decode() tries again, and says why it cannot be read
+    body: Body = decode(format_, data, Body)
+    return body
 
 
 def decode(format_: int, data: bytes, kind: Any) -> Any:
@@ -68,11 +68,24 @@ def decode(format_: int, data: bytes, kind: Any) -> Any:
     if format_ not in FORMATS:
         raise ValueError(f"format {format_} is not known to this version of turnlog")
     try:
-        if format_ == PLAIN:
+        if format_ == ESCAPED:
+            return msgspec.convert(_mapped(_parsed(data), _unescape), kind)
+        try:
             return msgspec.json.decode(data, type=kind)
-        return msgspec.convert(_mapped(msgspec.json.decode(data), _unescape), kind)
+        except msgspec.ValidationError:
+            return msgspec.convert(_parsed(data), kind)
     except RecursionError as error:
         raise ValueError("nested deeper than anything that was ever stored") from error
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.ValidationError:
+        # msgspec counts the sign as a digit, and so refuses a negative integer of 4,300 digits, which it has written.
+        import json  # here, as it is hardly ever needed
+
+        return json.loads(data.decode())
 
 
 def content_key(event: SessionEvent) -> bytes:
