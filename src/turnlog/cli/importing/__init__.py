@@ -1,0 +1,1 @@
+"""Import: from files to stores, in two passes over a file that need not fit into memory."""
