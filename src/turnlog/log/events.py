@@ -65,8 +65,8 @@ class SessionEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One entry of a log, never changed once appended.
 
     A ``MESSAGE`` event has a message and no payload; every other type has a payload and no message. ``position`` counts
-    1, 2, 3… in the session and is given by the store; it, not ``timestamp``, is the order. ``branch`` is None for the root
-    agent, else a path such as ``orch.researcher``.
+    1, 2, 3… in the session and is given by the store; it, not ``timestamp``, is the order. ``branch`` is None for the
+    root agent, else a path such as ``orch.researcher``. A run id in the metadata is a name (R-8), as stores index it.
     """
 
     session_id: str
@@ -88,6 +88,8 @@ class SessionEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise InvalidValueError(f"type must be an EventType (EventType.of({self.type!a})), not {self.type!a}")
         self._check_content()
         force_setattr(self, "metadata", storable_dict(self.metadata, "metadata"))
+        if self.metadata and self.run_id is not None:
+            check_name("run id", self.run_id)
         if self.position is not None and (type(self.position) is not int or self.position < 1):
             raise InvalidValueError(f"position must be a positive int or None, not {self.position!a}")
         force_setattr(self, "timestamp", as_utc(self.timestamp, "timestamp"))
