@@ -227,6 +227,21 @@ def test_a_real_message_is_neither_boundary_nor_synthetic() -> None:
 def test_the_run_is_read_from_the_metadata() -> None:
     assert user(1, run="r1").run_id == "r1"
     assert user(1).run_id is None
+    assert user(1, metadata={EventMetadata.RUN_ID: None}).run_id is None
+
+
+@pytest.mark.parametrize("bad", [5, ["r"], {}, True, "", "r\n", "x" * 256, "\ud800"], ids=ascii)
+def test_a_run_id_is_a_name(bad: object) -> None:
+    """R-8: stores index it."""
+    with pytest.raises(InvalidValueError, match="run id"):
+        user(1, metadata={EventMetadata.RUN_ID: bad})
+
+
+def test_an_event_is_placed_without_a_second_look() -> None:
+    made = user(1, "hi", run="r")
+    placed = made.at(7)
+    assert placed == made.replace(position=7)
+    assert made.position is None
 
 
 def test_replace_makes_a_changed_copy_and_validates_again() -> None:
