@@ -28,7 +28,7 @@ def open_store(url: str, *, clock: Clock = system_clock, indexed_metadata: Seque
     ``sqlite:chat.db?synchronous=NORMAL&busy_timeout=5``. A plain path is a file too.
     """
     keys = indexed_keys(indexed_metadata)[1:]
-    options = _options(url)
+    options = sqlite_options(url)
     if options is None:
         return MemoryRepository(clock, keys)
     repository = SqlRepository(SqliteDriver(options), clock, keys)
@@ -45,15 +45,15 @@ def open_async_store(
 ) -> AsyncSessionRepository:
     """Open a store for tasks. It connects when it is entered (``async with``) or first used, never on the event loop."""
     keys = indexed_keys(indexed_metadata)[1:]
-    options = _options(url)
+    options = sqlite_options(url)
     if options is None:
         return AsyncMemoryRepository(clock, keys)
     return AsyncSqlRepository(AsyncSqliteDriver(options), clock, keys)
 
 
-def _options(url: object) -> SqliteOptions | None:
-    """The options of a SQLite store, None for the memory store."""
-    if not isinstance(url, str) or not url:
+def sqlite_options(url: object) -> SqliteOptions | None:
+    """The options of the SQLite store that ``url`` names, None for the memory store; opens nothing."""
+    if not isinstance(url, str) or not url or "\0" in unquote(url):
         raise InvalidValueError(f"a store is opened by a URL such as 'sqlite:chat.db', not {url!r}")
     if url in ("memory:", "memory://"):
         return None
@@ -76,7 +76,7 @@ def _options(url: object) -> SqliteOptions | None:
 
 def _parsed(query: str) -> dict[str, Any]:
     parsed: dict[str, Any] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)):
+    for name, value in parse_qsl(query, keep_blank_values=True):
         match name:
             case "synchronous":
                 parsed[name] = value.upper()
