@@ -47,7 +47,9 @@ class SqliteOptions(Struct, frozen=True, kw_only=True):
         return self.path == ":memory:"
 
 
-def connect(options: SqliteOptions, *, read_only: bool = False) -> Connection:
+def connect(
+    options: SqliteOptions, *, read_only: bool = False, factory: type[Connection] = sqlite3.Connection
+) -> Connection:
     """A connection with our settings. It may be used by any thread, one at a time."""
     with translated(options.path):
         connection = sqlite3.connect(
@@ -56,6 +58,7 @@ def connect(options: SqliteOptions, *, read_only: bool = False) -> Connection:
             isolation_level=None,  # transactions are begun and ended by us alone
             check_same_thread=False,
             cached_statements=256,
+            factory=factory,
         )
         try:
             _configure(connection, options, read_only=read_only)
