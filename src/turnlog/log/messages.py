@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
@@ -33,6 +33,13 @@ class ToolStatus(StrEnum):
     ERROR = "error"
     INTERIM = "interim"
     NOT_RUN = "not_run"
+
+
+class MessageMetadata:
+    """The keys of a message's metadata that turnlog itself reads and writes."""
+
+    #: What the provider reported of the call that made the message: ``{"input_tokens": …, "output_tokens": …}``.
+    USAGE: Final = "turnlog.usage"
 
 
 class TextPart(Struct, frozen=True, tag_field="type", tag="text", omit_defaults=True):

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from turnlog.errors import InvalidValueError
+from turnlog.log.tokens import TokenCounter
 from turnlog.storage.memory import AsyncMemoryRepository, MemoryRepository
 from turnlog.storage.protocol import AsyncSessionRepository, Clock, SessionRepository
 from turnlog.storage.rules import indexed_keys
@@ -20,7 +21,13 @@ def system_clock() -> datetime:
     return datetime.now(UTC)
 
 
-def open_store(url: str, *, clock: Clock = system_clock, indexed_metadata: Sequence[str] = ()) -> SessionRepository:
+def open_store(
+    url: str,
+    *,
+    clock: Clock = system_clock,
+    indexed_metadata: Sequence[str] = (),
+    token_counter: TokenCounter | None = None,
+) -> SessionRepository:
     """Open a store for threads.
 
     ``memory:`` is for tests. ``sqlite:chat.db`` (or ``sqlite:///chat.db``; ``sqlite:////var/lib/chat.db`` is absolute) is one
@@ -30,8 +37,8 @@ def open_store(url: str, *, clock: Clock = system_clock, indexed_metadata: Seque
     keys = indexed_keys(indexed_metadata)[1:]
     options = sqlite_options(url)
     if options is None:
-        return MemoryRepository(clock, keys)
-    repository = SqlRepository(SqliteDriver(options), clock, keys)
+        return MemoryRepository(clock, keys, token_counter)
+    repository = SqlRepository(SqliteDriver(options), clock, keys, token_counter)
     try:
         repository.open()
     except BaseException:
@@ -41,14 +48,18 @@ def open_store(url: str, *, clock: Clock = system_clock, indexed_metadata: Seque
 
 
 def open_async_store(
-    url: str, *, clock: Clock = system_clock, indexed_metadata: Sequence[str] = ()
+    url: str,
+    *,
+    clock: Clock = system_clock,
+    indexed_metadata: Sequence[str] = (),
+    token_counter: TokenCounter | None = None,
 ) -> AsyncSessionRepository:
     """Open a store for tasks. It connects when it is entered (``async with``) or first used, never on the event loop."""
     keys = indexed_keys(indexed_metadata)[1:]
     options = sqlite_options(url)
     if options is None:
-        return AsyncMemoryRepository(clock, keys)
-    return AsyncSqlRepository(AsyncSqliteDriver(options), clock, keys)
+        return AsyncMemoryRepository(clock, keys, token_counter)
+    return AsyncSqlRepository(AsyncSqliteDriver(options), clock, keys, token_counter)
 
 
 def sqlite_options(url: object) -> SqliteOptions | None:

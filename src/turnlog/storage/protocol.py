@@ -26,6 +26,8 @@ from turnlog.log.events import SessionEvent
 from turnlog.log.names import check_name
 from turnlog.log.queries import EventQuery, SearchPage
 from turnlog.log.session import Session
+from turnlog.log.tally import Tally
+from turnlog.log.tokens import TokenCounter
 from turnlog.storage.changes import SessionChange
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -109,6 +111,11 @@ class SessionRepository(Protocol):
     @property
     def indexed_metadata(self) -> tuple[str, ...]:
         """The metadata keys that ``find_by_metadata`` knows, the principal's first (V-2)."""
+        ...
+
+    @property
+    def token_counter(self) -> TokenCounter:
+        """The counter of this store's events (C-9)."""
         ...
 
     def create(self, session: Session) -> Session:
@@ -240,6 +247,14 @@ class SessionRepository(Protocol):
         """The position of the last event, 0 when empty or unknown (V-7, R-5)."""
         ...
 
+    def tally(self, session_id: str, counter: TokenCounter | None = None, known: Tally | None = None) -> Tally | None:
+        """The sums of the newest view by ``counter`` (default: the store's own), None for an unknown session (C-9).
+
+        ``known`` is an earlier tally by the same counter: where the view has only grown since, what is new is read alone.
+        A store may keep the counts it makes.
+        """
+        ...
+
     def take_turn(self, session_id: str, turn: Turn) -> int:
         """Take the turn, or renew it when its token holds it already; return the log's version (H-11).
 
@@ -281,6 +296,9 @@ class AsyncSessionRepository(Protocol):
 
     @property
     def indexed_metadata(self) -> tuple[str, ...]: ...
+
+    @property
+    def token_counter(self) -> TokenCounter: ...
 
     async def create(self, session: Session) -> Session: ...
 
@@ -337,6 +355,10 @@ class AsyncSessionRepository(Protocol):
     async def search(self, session_id: str, query: EventQuery) -> SearchPage: ...
 
     async def version(self, session_id: str) -> int: ...
+
+    async def tally(
+        self, session_id: str, counter: TokenCounter | None = None, known: Tally | None = None
+    ) -> Tally | None: ...
 
     async def take_turn(self, session_id: str, turn: Turn) -> int: ...
 

@@ -14,6 +14,8 @@ from turnlog.log.events import SessionEvent
 from turnlog.log.names import check_name
 from turnlog.log.queries import EventQuery, SearchPage, search_page
 from turnlog.log.session import Session, SessionAttributes
+from turnlog.log.tally import Tally
+from turnlog.log.tokens import TokenCounter, default_counter
 from turnlog.log.windows import check_count
 from turnlog.storage.changes import SessionChange
 from turnlog.storage.memory.logs import MemoryLogs
@@ -35,8 +37,11 @@ from turnlog.storage.rules import check_indexed
 class AsyncMemoryRepository:
     """An ``AsyncSessionRepository`` in memory. Its lock is held for moments only, so no call waits long."""
 
-    def __init__(self, clock: Clock, indexed_metadata: Sequence[str] = ()) -> None:
+    def __init__(
+        self, clock: Clock, indexed_metadata: Sequence[str] = (), token_counter: TokenCounter | None = None
+    ) -> None:
         self._logs = MemoryLogs(clock, tuple(indexed_metadata))
+        self._counter = default_counter() if token_counter is None else token_counter
 
     @property
     def clock(self) -> Clock:
@@ -52,6 +57,11 @@ class AsyncMemoryRepository:
     def indexed_metadata(self) -> tuple[str, ...]:
         """The indexed keys."""
         return self._logs.indexed
+
+    @property
+    def token_counter(self) -> TokenCounter:
+        """The counter of ``tally``; no counts are kept."""
+        return self._counter
 
     async def create(self, session: Session) -> Session:
         """See the protocol."""
@@ -147,6 +157,12 @@ class AsyncMemoryRepository:
     async def version(self, session_id: str) -> int:
         """See the protocol."""
         return self._logs.version(session_id)
+
+    async def tally(
+        self, session_id: str, counter: TokenCounter | None = None, known: Tally | None = None
+    ) -> Tally | None:
+        """See the protocol; ``known`` saves nothing here."""
+        return self._logs.tally(session_id, self._counter if counter is None else counter)
 
     async def take_turn(self, session_id: str, turn: Turn) -> int:
         """See the protocol."""

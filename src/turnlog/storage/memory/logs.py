@@ -7,9 +7,7 @@ It is written to be read: each operation states what it does with the pure funct
 from __future__ import annotations
 
 import base64
-import os
 import threading
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -26,7 +24,10 @@ from turnlog.log.event_filter import EventFilter
 from turnlog.log.events import SessionEvent, as_utc
 from turnlog.log.names import check_name
 from turnlog.log.session import Session, SessionAttributes
+from turnlog.log.tally import Tally, tally_of
+from turnlog.log.tokens import TokenCounter
 from turnlog.log.windows import check_count
+from turnlog.storage import forking
 from turnlog.storage.changes import SessionChange
 from turnlog.storage.protocol import AppendResult, Batch, Clock, RestoreResult, SessionPage, Turn
 from turnlog.storage.rules import (
@@ -84,7 +85,8 @@ class MemoryLogs:
         self._serial = 0
         self._closed = False
         self._lock = threading.RLock()
-        _OPEN.add(self)
+        self._rests = False
+        forking.watch(self)
 
     @contextmanager
     def _locked(self) -> Iterator[datetime]:
@@ -253,6 +255,15 @@ class MemoryLogs:
                 if event.id in wanted or (run_id is not None and event.run_id == run_id)
             ]
 
+    def tally(self, session_id: str, counter: TokenCounter) -> Tally | None:
+        """The sums, made anew each time."""
+        with self._locked() as now:
+            log = self._find(session_id, now)
+            if log is None:
+                return None
+            events = [event for batch in log.batches for event in batch]
+        return tally_of(str(log.serial), events, EventFilter(active_view=True).apply(events), counter)
+
     def version(self, session_id: str) -> int:
         """See the protocol."""
         with self._locked() as now:
@@ -279,8 +290,17 @@ class MemoryLogs:
         """See the protocol."""
         self._closed = True
 
-    def notice_fork(self) -> None:
-        """In a forked child the lock may be held by a thread that does not live there."""
+    def before_fork(self, seconds: float) -> None:
+        """See ``turnlog.storage.forking``."""
+        self._rests = self._lock.acquire(timeout=seconds)
+
+    def after_fork_in_parent(self) -> None:
+        """See ``turnlog.storage.forking``."""
+        if self._rests:
+            self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """See ``turnlog.storage.forking``: the child has a copy of its own, whole unless a restore outlasted the waiting."""
         self._lock = threading.RLock()
 
 
@@ -317,15 +337,3 @@ def _read_cursor(cursor: str) -> tuple[datetime, int]:
         return datetime.fromisoformat(created_at), int(serial)
     except (ValueError, AttributeError) as error:
         raise InvalidValueError(f"{cursor!r} is no cursor of a listing") from error
-
-
-_OPEN: weakref.WeakSet[MemoryLogs] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for logs in list(_OPEN):
-        logs.notice_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -14,6 +14,8 @@ from turnlog.log.events import SessionEvent, as_utc
 from turnlog.log.names import check_name
 from turnlog.log.queries import EventQuery, SearchPage, search_page
 from turnlog.log.session import Session, SessionAttributes
+from turnlog.log.tally import Tally
+from turnlog.log.tokens import TokenCounter, default_counter
 from turnlog.log.windows import check_count
 from turnlog.storage.changes import SessionChange
 from turnlog.storage.protocol import (
@@ -28,20 +30,27 @@ from turnlog.storage.protocol import (
     SessionPage,
     Turn,
 )
-from turnlog.storage.rules import check_batch, check_indexed
+from turnlog.storage.rules import check_batch, check_indexed, indexed_keys
 from turnlog.storage.sql.driver import AsyncDriver, CommitFailedError
-from turnlog.storage.sql.plans import appending, finding, indexing, iterating, reading, sessions
-from turnlog.storage.sql.plans.plan import Plan
+from turnlog.storage.sql.plans import appending, finding, indexing, iterating, reading, sessions, tallying
+from turnlog.storage.sql.plans.plan import Plan, StoreSettings
 
 
 class AsyncSqlRepository:
     """An ``AsyncSessionRepository`` on an SQL engine. Make one with ``turnlog.open_async_store``."""
 
-    def __init__(self, driver: AsyncDriver, clock: Clock, indexed_metadata: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        driver: AsyncDriver,
+        clock: Clock,
+        indexed_metadata: Sequence[str] = (),
+        token_counter: TokenCounter | None = None,
+    ) -> None:
         self._driver = driver
         self._clock = clock
         self._wanted = tuple(indexed_metadata)
-        self._indexed: tuple[str, ...] = ()
+        self._counter = default_counter() if token_counter is None else token_counter
+        self._settings: StoreSettings | None = None
         self._boundaries = reading.BoundaryCache()
 
     @property
@@ -57,20 +66,27 @@ class AsyncSqlRepository:
     @property
     def indexed_metadata(self) -> tuple[str, ...]:
         """The indexed keys; complete once the store has been used."""
-        return self._indexed or (SessionAttributes.PRINCIPAL_NAME, *self._wanted)
+        return indexed_keys(self._wanted) if self._settings is None else self._settings.indexed
 
     def _now(self) -> datetime:
         return as_utc(self._clock(), "the clock's time")
 
-    async def open(self) -> None:
+    @property
+    def token_counter(self) -> TokenCounter:
+        """The counter whose counts are kept beside the events (C-9)."""
+        return self._counter
+
+    async def open(self) -> StoreSettings:
         """Connect, and make sure of the index; happens by itself on first use."""
-        if not self._indexed:
-            self._indexed = await self._driver.write(lambda _: indexing.add_keys(self._wanted))
+        if self._settings is None:
+            indexed = await self._driver.write(lambda _: indexing.add_keys(self._wanted))
+            self._settings = StoreSettings(indexed, self._counter)
+        return self._settings
 
     async def create(self, session: Session) -> Session:
         """See the protocol."""
-        await self.open()
-        await self._driver.write(lambda _: sessions.create(session, self._indexed, self._now()))
+        settings = await self.open()
+        await self._driver.write(lambda _: sessions.create(session, settings, self._now()))
         return session
 
     async def find(self, session_id: str) -> Session | None:
@@ -97,8 +113,8 @@ class AsyncSqlRepository:
         self, name: str, value: str, *, limit: int = DEFAULT_PAGE, cursor: str | None = None, newest_first: bool = False
     ) -> SessionPage:
         """See the protocol."""
-        await self.open()
-        attribute = (name, check_indexed(name, value, self._indexed))
+        settings = await self.open()
+        attribute = (name, check_indexed(name, value, settings.indexed))
         return await self._driver.read(
             lambda: sessions.list_sessions(attribute, limit, cursor, newest_first, self._now())
         )
@@ -106,8 +122,8 @@ class AsyncSqlRepository:
     async def update(self, session_id: str, change: SessionChange) -> Session:
         """See the protocol."""
         check_name("session id", session_id)
-        await self.open()
-        return await self._driver.write(lambda _: sessions.update(session_id, change, self._indexed, self._now()))
+        settings = await self.open()
+        return await self._driver.write(lambda _: sessions.update(session_id, change, settings.indexed, self._now()))
 
     async def delete(self, session_id: str) -> bool:
         """See the protocol."""
@@ -135,13 +151,14 @@ class AsyncSqlRepository:
         if expected_version is not None:
             check_count("expected_version", expected_version, least=0)
         batch = check_batch(session_id, events)
+        settings = await self.open()
         first: list[AppendResult] = []
 
         def plan(attempt: int) -> Plan[AppendResult]:
             # Made anew after a commit without an answer, it may find its own events: they were stored, not replayed.
             look_first = attempt > 0 or bool(first)
             result = yield from appending.append(
-                session_id, batch, expected_version, turn, self._now(), look_first=look_first
+                session_id, batch, expected_version, turn, settings, self._now(), look_first=look_first
             )
             first.append(result)
             return first[0] if result.is_replay and result.events == first[0].events else result
@@ -167,17 +184,17 @@ class AsyncSqlRepository:
 
     async def restore(self, session: Session, batches: Iterable[Batch]) -> RestoreResult:
         """See the protocol."""
-        await self.open()
+        settings = await self.open()
         source = appending.Source(batches)
         return await self._driver.write(
-            lambda attempt: appending.restore_once(session, source, self._indexed, self._now(), attempt)
+            lambda attempt: appending.restore_once(session, source, settings, self._now(), attempt)
         )
 
     async def fork(self, session_id: str, target: Session, *, at: int | None = None) -> int:
         """See the protocol."""
         check_name("session id", session_id)
-        await self.open()
-        return await self._driver.write(lambda _: appending.fork(session_id, target, at, self._indexed, self._now()))
+        settings = await self.open()
+        return await self._driver.write(lambda _: appending.fork(session_id, target, at, settings, self._now()))
 
     async def events(self, session_id: str, filter: EventFilter = EVERYTHING, *, as_of: int | None = None) -> EventList:
         """See the protocol."""
@@ -229,6 +246,17 @@ class AsyncSqlRepository:
         check_name("session id", session_id)
         return await self._driver.read(lambda: finding.version(session_id, self._now()))
 
+    async def tally(
+        self, session_id: str, counter: TokenCounter | None = None, known: Tally | None = None
+    ) -> Tally | None:
+        """See the protocol."""
+        check_name("session id", session_id)
+        by = self._counter if counter is None else counter
+        counted = await self._driver.read(lambda: tallying.tally(session_id, by, known, self._now(), self._boundaries))
+        if counted is not None and counted.made:
+            await self._driver.write(lambda _: tallying.keep(counted))
+        return None if counted is None else counted.tally
+
     async def take_turn(self, session_id: str, turn: Turn) -> int:
         """See the protocol."""
         check_name("session id", session_id)
@@ -247,7 +275,7 @@ class AsyncSqlRepository:
     async def fill_index(self, key: str) -> int:
         """Index all sessions by a further metadata key, from now on; returns how many have a value under it (V-2)."""
         filled = await self._driver.write(lambda _: indexing.fill(check_name("an indexed key", key)))
-        self._indexed = await self._driver.read(indexing.read_keys)
+        self._settings = StoreSettings(await self._driver.read(indexing.read_keys), self._counter)
         return filled
 
     async def close(self) -> None:

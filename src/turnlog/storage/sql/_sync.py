@@ -16,6 +16,8 @@ from turnlog.log.events import SessionEvent, as_utc
 from turnlog.log.names import check_name
 from turnlog.log.queries import EventQuery, SearchPage, search_page
 from turnlog.log.session import Session, SessionAttributes
+from turnlog.log.tally import Tally
+from turnlog.log.tokens import TokenCounter, default_counter
 from turnlog.log.windows import check_count
 from turnlog.storage.changes import SessionChange
 from turnlog.storage.protocol import (
@@ -30,20 +32,27 @@ from turnlog.storage.protocol import (
     SessionPage,
     Turn,
 )
-from turnlog.storage.rules import check_batch, check_indexed
+from turnlog.storage.rules import check_batch, check_indexed, indexed_keys
 from turnlog.storage.sql.driver import CommitFailedError, Driver
-from turnlog.storage.sql.plans import appending, finding, indexing, iterating, reading, sessions
-from turnlog.storage.sql.plans.plan import Plan
+from turnlog.storage.sql.plans import appending, finding, indexing, iterating, reading, sessions, tallying
+from turnlog.storage.sql.plans.plan import Plan, StoreSettings
 
 
 class SqlRepository:
     """A ``SessionRepository`` on an SQL engine. Make one with ``turnlog.open_store``."""
 
-    def __init__(self, driver: Driver, clock: Clock, indexed_metadata: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        clock: Clock,
+        indexed_metadata: Sequence[str] = (),
+        token_counter: TokenCounter | None = None,
+    ) -> None:
         self._driver = driver
         self._clock = clock
         self._wanted = tuple(indexed_metadata)
-        self._indexed: tuple[str, ...] = ()
+        self._counter = default_counter() if token_counter is None else token_counter
+        self._settings: StoreSettings | None = None
         self._boundaries = reading.BoundaryCache()
 
     @property
@@ -59,20 +68,27 @@ class SqlRepository:
     @property
     def indexed_metadata(self) -> tuple[str, ...]:
         """The indexed keys; complete once the store has been used."""
-        return self._indexed or (SessionAttributes.PRINCIPAL_NAME, *self._wanted)
+        return indexed_keys(self._wanted) if self._settings is None else self._settings.indexed
 
     def _now(self) -> datetime:
         return as_utc(self._clock(), "the clock's time")
 
-    def open(self) -> None:
+    @property
+    def token_counter(self) -> TokenCounter:
+        """The counter whose counts are kept beside the events (C-9)."""
+        return self._counter
+
+    def open(self) -> StoreSettings:
         """Connect, and make sure of the index; happens by itself on first use."""
-        if not self._indexed:
-            self._indexed = self._driver.write(lambda _: indexing.add_keys(self._wanted))
+        if self._settings is None:
+            indexed = self._driver.write(lambda _: indexing.add_keys(self._wanted))
+            self._settings = StoreSettings(indexed, self._counter)
+        return self._settings
 
     def create(self, session: Session) -> Session:
         """See the protocol."""
-        self.open()
-        self._driver.write(lambda _: sessions.create(session, self._indexed, self._now()))
+        settings = self.open()
+        self._driver.write(lambda _: sessions.create(session, settings, self._now()))
         return session
 
     def find(self, session_id: str) -> Session | None:
@@ -97,15 +113,15 @@ class SqlRepository:
         self, name: str, value: str, *, limit: int = DEFAULT_PAGE, cursor: str | None = None, newest_first: bool = False
     ) -> SessionPage:
         """See the protocol."""
-        self.open()
-        attribute = (name, check_indexed(name, value, self._indexed))
+        settings = self.open()
+        attribute = (name, check_indexed(name, value, settings.indexed))
         return self._driver.read(lambda: sessions.list_sessions(attribute, limit, cursor, newest_first, self._now()))
 
     def update(self, session_id: str, change: SessionChange) -> Session:
         """See the protocol."""
         check_name("session id", session_id)
-        self.open()
-        return self._driver.write(lambda _: sessions.update(session_id, change, self._indexed, self._now()))
+        settings = self.open()
+        return self._driver.write(lambda _: sessions.update(session_id, change, settings.indexed, self._now()))
 
     def delete(self, session_id: str) -> bool:
         """See the protocol."""
@@ -133,13 +149,14 @@ class SqlRepository:
         if expected_version is not None:
             check_count("expected_version", expected_version, least=0)
         batch = check_batch(session_id, events)
+        settings = self.open()
         first: list[AppendResult] = []
 
         def plan(attempt: int) -> Plan[AppendResult]:
             # Made anew after a commit without an answer, it may find its own events: they were stored, not replayed.
             look_first = attempt > 0 or bool(first)
             result = yield from appending.append(
-                session_id, batch, expected_version, turn, self._now(), look_first=look_first
+                session_id, batch, expected_version, turn, settings, self._now(), look_first=look_first
             )
             first.append(result)
             return first[0] if result.is_replay and result.events == first[0].events else result
@@ -165,17 +182,17 @@ class SqlRepository:
 
     def restore(self, session: Session, batches: Iterable[Batch]) -> RestoreResult:
         """See the protocol."""
-        self.open()
+        settings = self.open()
         source = appending.Source(batches)
         return self._driver.write(
-            lambda attempt: appending.restore_once(session, source, self._indexed, self._now(), attempt)
+            lambda attempt: appending.restore_once(session, source, settings, self._now(), attempt)
         )
 
     def fork(self, session_id: str, target: Session, *, at: int | None = None) -> int:
         """See the protocol."""
         check_name("session id", session_id)
-        self.open()
-        return self._driver.write(lambda _: appending.fork(session_id, target, at, self._indexed, self._now()))
+        settings = self.open()
+        return self._driver.write(lambda _: appending.fork(session_id, target, at, settings, self._now()))
 
     def events(self, session_id: str, filter: EventFilter = EVERYTHING, *, as_of: int | None = None) -> EventList:
         """See the protocol."""
@@ -225,6 +242,15 @@ class SqlRepository:
         check_name("session id", session_id)
         return self._driver.read(lambda: finding.version(session_id, self._now()))
 
+    def tally(self, session_id: str, counter: TokenCounter | None = None, known: Tally | None = None) -> Tally | None:
+        """See the protocol."""
+        check_name("session id", session_id)
+        by = self._counter if counter is None else counter
+        counted = self._driver.read(lambda: tallying.tally(session_id, by, known, self._now(), self._boundaries))
+        if counted is not None and counted.made:
+            self._driver.write(lambda _: tallying.keep(counted))
+        return None if counted is None else counted.tally
+
     def take_turn(self, session_id: str, turn: Turn) -> int:
         """See the protocol."""
         check_name("session id", session_id)
@@ -243,7 +269,7 @@ class SqlRepository:
     def fill_index(self, key: str) -> int:
         """Index all sessions by a further metadata key, from now on; returns how many have a value under it (V-2)."""
         filled = self._driver.write(lambda _: indexing.fill(check_name("an indexed key", key)))
-        self._indexed = self._driver.read(indexing.read_keys)
+        self._settings = StoreSettings(self._driver.read(indexing.read_keys), self._counter)
         return filled
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from turnlog.errors import UnreadableDataError
 from turnlog.log import codec
 from turnlog.log.events import EventType, SessionEvent
 from turnlog.log.session import Session
+from turnlog.log.tokens import TokenCounter, message_tokens
 from turnlog.log.turns import TurnState
 from turnlog.storage.rules import Lease
 from turnlog.storage.sql import kinds
@@ -62,6 +63,7 @@ class Head(Struct, frozen=True):
     lease: Lease
     expires_at: datetime | None
     time_to_live: timedelta | None
+    token_counter: str | None
 
     @property
     def version(self) -> int:
@@ -75,7 +77,7 @@ class Head(Struct, frozen=True):
 
 def head(row: Row) -> Head:
     """The head of a row of ``HEAD``."""
-    key, version, turn, turns, present, boundary, base, opening, token, until, expires_at, time_to_live = row
+    key, version, turn, turns, present, boundary, base, opening, token, until, expires_at, time_to_live, counter = row
     return Head(
         key,
         TurnState(version, turn, turns, base, opening),
@@ -84,16 +86,20 @@ def head(row: Row) -> Head:
         Lease(token or "", None if until is None else moment(until)),
         None if expires_at is None else moment(expires_at),
         None if time_to_live is None else timedelta(microseconds=time_to_live),
+        counter,
     )
 
 
 def event_parameters(
-    key: int, events: Sequence[SessionEvent], state: TurnState, first_index: int = 0
+    key: int, events: Sequence[SessionEvent], state: TurnState, counter: TokenCounter | None
 ) -> tuple[list[tuple[Any, ...]], TurnState, int]:
-    """The rows of a batch placed behind ``state``, the state after it, and the mask of its kinds."""
+    """The rows of a batch placed behind ``state``, the state after it, and the mask of its kinds.
+
+    ``counter`` is the one whose counts stand beside the session's events, None where that is not the store's.
+    """
     parameters: list[tuple[Any, ...]] = []
     mask = 0
-    for index, event in enumerate(events, first_index):
+    for index, event in enumerate(events):
         state = state.after(event)
         kind = kinds.kind_of(event, starts_turn=state.turn == state.version)
         mask |= 1 << kind
@@ -110,6 +116,7 @@ def event_parameters(
                 index,
                 state.turn,
                 format_,
+                None if counter is None or event.message is None else message_tokens(event.message, counter),
                 type_,
                 event.branch,
                 None if run_id is None else stored_id(run_id),
@@ -161,7 +168,7 @@ def session(row: Row) -> Session:
 
 
 def session_parameters(value: Session) -> tuple[Any, ...]:
-    """The parameters of ``ADD_SESSION``."""
+    """The parameters of ``ADD_SESSION``, but for the counter's name."""
     return (value.id, micros(value.created_at), *expiry_parameters(value))
 
 

@@ -29,7 +29,8 @@ class Statement(Struct, frozen=True):
 
 
 HEAD_COLUMNS = (
-    "key, version, turn, turns, kinds, boundary, base, opening, lease_token, lease_until, expires_at, time_to_live"
+    "key, version, turn, turns, kinds, boundary, base, opening, lease_token, lease_until, expires_at, time_to_live,"
+    " token_counter"
 )
 HEAD = f"SELECT {HEAD_COLUMNS} FROM session WHERE id = ?"
 #: On a server the row lock that orders the appenders of a session; SQLite's writers are alone already.
@@ -45,7 +46,9 @@ SESSION = (
     f"SELECT {SESSION_COLUMNS}, s.key, s.lease_token, s.lease_until"
     " FROM session s JOIN session_document d ON d.session_key = s.key WHERE s.id = ?"
 )
-ADD_SESSION = "INSERT INTO session (id, created_at, expires_at, time_to_live) VALUES (?, ?, ?, ?) RETURNING key"
+ADD_SESSION = (
+    "INSERT INTO session (id, created_at, expires_at, time_to_live, token_counter) VALUES (?, ?, ?, ?, ?) RETURNING key"
+)
 ADD_DOCUMENT = "INSERT INTO session_document (session_key, format, body) VALUES (?, ?, ?)"
 ADD_ATTRIBUTE = "INSERT INTO session_attribute (name, value, created_at, session_key) VALUES (?, ?, ?, ?)"
 SET_DOCUMENT = "UPDATE session_document SET format = ?, body = ? WHERE session_key = ?"
@@ -68,13 +71,24 @@ ADD_SETTING = "INSERT INTO store_setting (name, value) VALUES (?, ?)"
 
 EVENT_COLUMNS = "position, event_id, timestamp, kind, type, branch, format, body, turn, batch"
 ADD_EVENT = (
-    "INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, type, branch, run_id, body)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id,"
+    " body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 BATCH_INDEX = "SELECT batch FROM event WHERE session_key = ? AND position = ?"
 EVENT_AT = f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND position = ?"
 IN_TIME = "SELECT position, kind, branch, type FROM event WHERE session_key = ? AND timestamp BETWEEN ? AND ?"
 OF_RUN = f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND run_id = ? ORDER BY position"
+COUNTS = "SELECT position, kind, branch, tokens FROM event WHERE session_key = ? AND position BETWEEN ? AND ?"
+COUNTS_APART = (
+    "SELECT e.position, e.kind, e.branch, t.tokens FROM event e LEFT JOIN token_count t ON t.session_key = e.session_key"
+    " AND t.counter = ? AND t.position = e.position WHERE e.session_key = ? AND e.position BETWEEN ? AND ?"
+)
+SET_COUNTER = "UPDATE session SET token_counter = ? WHERE key = ?"
+COUNTER_OF = "SELECT token_counter FROM session WHERE key = ?"
+SET_TOKENS = "UPDATE event SET tokens = ? WHERE session_key = ? AND position = ?"
+ADD_TOKEN_COUNT = (
+    "INSERT INTO token_count (session_key, counter, position, tokens) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
 COPY_EVENTS = (
     "INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id,"
     " body) SELECT ?, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id, body"

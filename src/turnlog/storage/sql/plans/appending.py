@@ -31,7 +31,7 @@ from turnlog.storage.sql import kinds, rows
 from turnlog.storage.sql import statements as sql
 from turnlog.storage.sql.lanes import Lane
 from turnlog.storage.sql.plans import sessions
-from turnlog.storage.sql.plans.plan import Plan, lock_head
+from turnlog.storage.sql.plans.plan import Plan, StoreSettings, lock_head
 from turnlog.storage.sql.statements import Statement
 
 _ROWS_AT_ONCE = 500
@@ -42,6 +42,7 @@ def append(
     batch: tuple[SessionEvent, ...],
     expected_version: int | None,
     turn: Turn | None,
+    settings: StoreSettings,
     now: datetime,
     *,
     look_first: bool,
@@ -61,7 +62,7 @@ def append(
         raise refusal
     lease = lease_after(session_id, head.lease, turn, now, batch)
     check_boundary(batch, head.version)
-    parameters, state, mask = rows.event_parameters(head.key, batch, head.state)
+    parameters, state, mask = rows.event_parameters(head.key, batch, head.state, settings.counter_beside(head))
     boundary = head.version + 1 if batch[0].is_boundary else head.boundary
     expires_at = slid_expiry(head.expires_at, head.time_to_live, now)
     yield from _move_head(head, state, head.kinds | mask, boundary, lease, expires_at)
@@ -106,7 +107,7 @@ class Source:
 
 
 def restore_once(
-    session: Session, source: Source, indexed: tuple[str, ...], now: datetime, attempt: int
+    session: Session, source: Source, settings: StoreSettings, now: datetime, attempt: int
 ) -> Plan[RestoreResult]:
     """``restore``, if the source has not been read yet: a second attempt is the caller's to make, with the batches anew."""
     if attempt:
@@ -114,15 +115,15 @@ def restore_once(
     if source.is_used:
         raise StoreError(f"the commit failed; restore session {session.id!r} again")
     source.is_used = True
-    return (yield from restore(session, source.batches, indexed, now))
+    return (yield from restore(session, source.batches, settings, now))
 
 
-def restore(session: Session, batches: Iterable[Batch], indexed: tuple[str, ...], now: datetime) -> Plan[RestoreResult]:
+def restore(session: Session, batches: Iterable[Batch], settings: StoreSettings, now: datetime) -> Plan[RestoreResult]:
     """Write a whole log, or what a log lacks of it, in this transaction."""
     try:
         head = yield from lock_head(session.id, now)
     except SessionNotFoundError:
-        yield from sessions.create(session, indexed, now)
+        yield from sessions.create(session, settings, now)
         head = yield from lock_head(session.id, now)
     state, mask, boundary = head.state, head.kinds, head.boundary
     replayed, waiting = 0, list[tuple[Any, ...]]()
@@ -135,7 +136,7 @@ def restore(session: Session, batches: Iterable[Batch], indexed: tuple[str, ...]
                 continue
         check_boundary(batch, state.version)
         boundary = state.version + 1 if batch[0].is_boundary else boundary
-        parameters, state, added = rows.event_parameters(head.key, batch, state)
+        parameters, state, added = rows.event_parameters(head.key, batch, state, settings.counter_beside(head))
         mask |= added
         waiting += parameters
         if len(waiting) >= _ROWS_AT_ONCE:
@@ -150,15 +151,16 @@ def restore(session: Session, batches: Iterable[Batch], indexed: tuple[str, ...]
     return RestoreResult(stored_count, replayed, state.version)
 
 
-def fork(session_id: str, target: Session, at: int | None, indexed: tuple[str, ...], now: datetime) -> Plan[int]:
+def fork(session_id: str, target: Session, at: int | None, settings: StoreSettings, now: datetime) -> Plan[int]:
     """Copy a prefix of the log into a new session."""
     source = yield from lock_head(session_id, now)
     version = yield from version_as_of(session_id, source, at)
-    key = yield from sessions.create(target, indexed, now)
+    key = yield from sessions.create(target, settings, now)
     copied = yield Statement(sql.COPY_EVENTS, (key, source.key, version))
     if copied[0][0] != version:
         raise BrokenInvariantError(f"session {session_id!r} holds {copied[0][0]} events up to version {version}")
     yield Statement(sql.COPY_TOKEN_COUNTS, (key, source.key, version))
+    yield Statement(sql.SET_COUNTER, (source.token_counter, key))
     state = yield from _state_at(session_id, source, version)
     boundary = yield from newest_boundary(source, version)
     head = yield from lock_head(target.id, now)

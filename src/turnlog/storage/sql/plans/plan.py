@@ -6,12 +6,27 @@ from collections.abc import Callable, Generator
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from turnlog.errors import SessionNotFoundError
+from turnlog.log.tokens import TokenCounter
 from turnlog.storage.sql import rows
 from turnlog.storage.sql import statements as sql
 from turnlog.storage.sql.statements import Rows, Statement
 
 T = TypeVar("T")
+
+
+class StoreSettings(Struct, frozen=True):
+    """What a store was opened with: the metadata keys it indexes, and the counter of its events' tokens."""
+
+    indexed: tuple[str, ...]
+    counter: TokenCounter
+
+    def counter_beside(self, head: rows.Head) -> TokenCounter | None:
+        """The counter, if it is the one whose counts stand beside the session's events."""
+        return self.counter if head.token_counter == self.counter.name else None
+
 
 Plan: TypeAlias = Generator[Statement, Rows, T]
 

@@ -25,6 +25,7 @@ from turnlog.storage.sql.plans.plan import Plan, find_head
 from turnlog.storage.sql.ranges import before_or_at, clipped, intersection
 from turnlog.storage.sql.statements import Row, Rows, Statement
 
+_VIEW = EventFilter(active_view=True)
 _FIRST_MICROSECOND, _LAST_MICROSECOND = -(2**62), 2**62
 
 
@@ -80,6 +81,11 @@ def open_scope(
     if filter_.active_view:
         boundary = yield from _boundary(session_id, head, version, boundaries)
     return Scope(session_id, head, version, segments(boundary, version), filter_.active_view)
+
+
+def open_view(session_id: str, now: datetime, boundaries: BoundaryCache) -> Plan[Scope | None]:
+    """The session's newest view; None for an unknown session."""
+    return (yield from open_scope(session_id, _VIEW, None, now, boundaries))
 
 
 def _boundary(session_id: str, head: rows.Head, version: int, boundaries: BoundaryCache) -> Plan[Boundary | None]:

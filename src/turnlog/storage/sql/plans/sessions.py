@@ -15,7 +15,7 @@ from turnlog.storage.protocol import SessionPage
 from turnlog.storage.rules import Lease, indexed_values, is_gone
 from turnlog.storage.sql import rows
 from turnlog.storage.sql import statements as sql
-from turnlog.storage.sql.plans.plan import Plan
+from turnlog.storage.sql.plans.plan import Plan, StoreSettings
 from turnlog.storage.sql.statements import Row, Statement
 
 
@@ -25,16 +25,16 @@ def find(session_id: str, now: datetime) -> Plan[Session | None]:
     return None if not found or _is_gone(found[0], now) else rows.session(found[0])
 
 
-def create(session: Session, indexed: tuple[str, ...], now: datetime) -> Plan[int]:
+def create(session: Session, settings: StoreSettings, now: datetime) -> Plan[int]:
     """Insert the session, in place of the remains of an expired one; returns its key."""
-    attributes = indexed_values(session, indexed)
+    attributes = indexed_values(session, settings.indexed)
     head = yield Statement(sql.HEAD_LOCKED, (session.id,))
     if head:
         there = rows.head(head[0])
         if not there.is_gone(now):
             raise SessionAlreadyExistsError(session.id)
         yield Statement(sql.REMOVE_SESSION, (there.key,))
-    added = yield Statement(sql.ADD_SESSION, rows.session_parameters(session))
+    added = yield Statement(sql.ADD_SESSION, (*rows.session_parameters(session), settings.counter.name))
     key: int = added[0][0]
     yield Statement(sql.ADD_DOCUMENT, (key, *codec.encode(session.metadata)))
     yield from _add_attributes(key, attributes, session)
