@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from pathlib import Path
+from random import SystemRandom
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,6 +32,16 @@ def data() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"NOT TESTED on the larger data: there is no folder {DATA}")
     return DATA
+
+
+def pytest_configure() -> None:
+    # The workers of one run must collect the same test ids, and an id may show a set: they get one hash seed, a new one
+    # for each run.
+    _ = os.environ.setdefault("PYTHONHASHSEED", str(SystemRandom().randrange(2**32)))
+
+
+def pytest_report_header() -> str:
+    return f"PYTHONHASHSEED={os.environ['PYTHONHASHSEED']} (of workers)"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

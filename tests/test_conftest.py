@@ -1,4 +1,4 @@
-"""The rule that no store goes untested unseen."""
+"""What conftest.py promises: no store goes untested unseen, and all workers collect the same tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pytest
 
 from tests.conftest import ROOT
 
-_MODULES = {
+pytestmark = pytest.mark.slow  # each test starts pytest anew
+
+_SKIPPING = {
     "test_skipped": """
         import pytest
 
@@ -35,9 +37,20 @@ _MODULES = {
 }
 
 
-def _run(folder: Path, *arguments: str) -> str:
+_UNSTABLE_IDS = {
+    "test_sets": """
+        import pytest
+
+        @pytest.mark.parametrize("letters", [set("abcdefghijk")], ids=str)
+        def test_letters(letters):
+            pass
+        """,
+}
+
+
+def _run(folder: Path, modules: dict[str, str], *arguments: str) -> str:
     (folder / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
-    for name, text in _MODULES.items():
+    for name, text in modules.items():
         (folder / f"{name}.py").write_text(dedent(text), encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), "-n0"]
     run = subprocess.run(
@@ -51,12 +64,17 @@ def _run(folder: Path, *arguments: str) -> str:
 
 
 def test_a_skipped_store_test_is_a_skip_on_a_machine_without_it(tmp_path: Path) -> None:
-    assert "3 skipped, 1 xfailed" in _run(tmp_path)
+    assert "3 skipped, 1 xfailed" in _run(tmp_path, _SKIPPING)
 
 
 @pytest.mark.parametrize("extra", [(), ("-n1",)], ids=["one process", "xdist"])
 def test_a_skipped_store_test_and_module_fail_where_all_stores_are_required(
     tmp_path: Path, extra: tuple[str, ...]
 ) -> None:
-    last = _run(tmp_path, "--require-stores", "--continue-on-collection-errors", *extra)
+    last = _run(tmp_path, _SKIPPING, "--require-stores", "--continue-on-collection-errors", *extra)
     assert "1 failed, 1 skipped, 1 xfailed, 1 error" in last
+
+
+def test_workers_agree_on_ids_that_show_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONHASHSEED")
+    assert "1 passed" in _run(tmp_path, _UNSTABLE_IDS, "-n2")
