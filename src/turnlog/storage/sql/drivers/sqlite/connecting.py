@@ -85,7 +85,11 @@ def prepare(connection: Connection, options: SqliteOptions) -> None:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreUnavailableError(f"SQLite {sqlite3.sqlite_version} is too old: turnlog needs 3.37 or newer")
     with translated(options.path):
-        if not _is_ours(connection, options.path):
+        # One snapshot: while somebody else creates the schema, half an answer would be of a stranger.
+        connection.execute("BEGIN")
+        is_ours = _is_ours(connection, options.path)
+        connection.execute("COMMIT")
+        if not is_ours:
             _create(connection, options)
         if not options.in_memory:
             _use_wal(connection, options)

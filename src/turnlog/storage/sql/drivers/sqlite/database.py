@@ -1,20 +1,23 @@
-"""One open file: a writing connection, a pool of reading ones, checkpoints, and what happens after a fork."""
+"""One open file: a writing connection, a pool of reading ones, checkpoints, and what happens at a fork."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import threading
-import weakref
+import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TypeAlias, TypeVar
 
-from turnlog.errors import StoreClosedError
+from turnlog.errors import StoreClosedError, StoreUnavailableError
+from turnlog.storage import forking
 from turnlog.storage.sql.driver import run_plan
 from turnlog.storage.sql.drivers.sqlite.checkpoints import Checkpointer
 from turnlog.storage.sql.drivers.sqlite.connecting import Connection, SqliteOptions, connect, prepare
 from turnlog.storage.sql.drivers.sqlite.errors import translation
+from turnlog.storage.sql.drivers.sqlite.reads import Reads
 from turnlog.storage.sql.drivers.sqlite.writer import GroupWriter, Job, Transaction
 from turnlog.storage.sql.plans.plan import Plan, PlanFactory
 from turnlog.storage.sql.statements import Rows, Statement
@@ -38,50 +41,70 @@ class SqliteDatabase:
         self.options = options
         self._connect = connect
         self._closed = False
-        self._writing = connect(options)
-        try:
-            prepare(self._writing, options)
-        except BaseException:
-            self._writing.close()
-            raise
-        self._begin()
-        _OPEN.add(self)
+        self._rests = False
+        self._is_stranded = False
+        with forking.opening() as hand_over:
+            self._begin(self._prepared())
+            hand_over(self)
 
-    def _begin(self) -> None:
+    def _prepared(self) -> Connection:
+        connection = self._new_connection()
+        try:
+            prepare(connection, self.options)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _new_connection(self) -> Connection:
+        if _STRANDED and os.path.realpath(self.options.path) in _STRANDED:
+            raise self._stranded()
+        return self._connect(self.options)
+
+    def _stranded(self) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"{self.options.path} was being written or read when this process was forked: use it in the parent"
+        )
+
+    def _begin(self, writing: Connection | None) -> None:
         """Everything around the writing connection: new in a new process."""
-        self._forked = False
+        self._writing = writing
+        self._checkpointer = None if writing is None else Checkpointer(writing, self.options)
         self._idle: deque[Connection] = deque()
+        self._reads = Reads()
         self._lock = threading.RLock()
-        self._checkpointer = Checkpointer(self._writing, self.options)
-        self._writer = GroupWriter(Transaction(self._execute_writing), self._checkpointer.after_commit)
+        self._writer = GroupWriter(Transaction(self._execute_writing), self._after_commit)
 
     def submit(self, make: PlanFactory[T]) -> Job[T]:
         """Queue a write. It runs in some thread's ``complete``, together with what waits beside it."""
-        self._check_usable()
+        self._check_open()
         return self._writer.submit(make)
 
     def complete(self, job: Job[T]) -> T:
         """Wait for a write and return its outcome."""
-        if not self.options.in_memory:
+        with self._alone_in_memory():
             return self._writer.complete(job)
+
+    def _alone_in_memory(self) -> AbstractContextManager[object]:
         # In memory there is one connection for all: readers see the state between two transactions.
-        with self._lock:
-            return self._writer.complete(job)
+        return self._lock if self.options.in_memory else nullcontext()
 
     def read(self, make: Callable[[], Plan[T]]) -> T:
         """Run a plan on one snapshot; readers of a file never wait for writers."""
-        self._check_usable()
         if self.options.in_memory:
             with self._lock:
+                self._check_open()
                 return run_plan(make(), self._execute_writing)
-        connection = self._reader()
-        try:
-            result = self._read_snapshot(connection, make)
-        except BaseException:
-            connection.close()
-            raise
-        self._give_back(connection)
-        return result
+        with self._reads:
+            self._check_open()
+            connection = self._reader()
+            try:
+                result = self._read_snapshot(connection, make)
+            except BaseException:
+                connection.close()
+                raise
+            self._give_back(connection)
+            return result
 
     def _read_snapshot(self, connection: Connection, make: Callable[[], Plan[T]]) -> T:
         def execute(statement: Statement) -> Rows:
@@ -93,56 +116,94 @@ class SqliteDatabase:
         return result
 
     def _execute_writing(self, statement: Statement) -> Rows:
-        if self._closed:
-            raise StoreClosedError("the store is closed")
+        self._check_open()
+        if self._writing is None:  # closed by a fork
+            self._writing = self._new_connection()
+            self._checkpointer = Checkpointer(self._writing, self.options)
         return execute_on(self._writing, statement, self.options.path)
+
+    def _after_commit(self) -> None:
+        if self._checkpointer is not None:
+            self._checkpointer.after_commit()
 
     def _reader(self) -> Connection:
         try:
             return self._idle.pop()
         except IndexError:
-            connection = self._connect(self.options)
+            connection = self._new_connection()
             connection.execute("PRAGMA query_only = ON")
             return connection
 
     def _give_back(self, connection: Connection) -> None:
-        if self._closed or len(self._idle) >= _MOST_IDLE:
-            connection.close()
-        else:
-            self._idle.append(connection)
+        self._idle.append(connection)
+        # In this order: a close that has just emptied the pool sees the connection, or is seen here.
+        if self._closed:
+            self._close_idle()
+        elif len(self._idle) > _MOST_IDLE:
+            self._close_idle(but=_MOST_IDLE)
+
+    def _close_idle(self, *, but: int = 0) -> None:
+        while len(self._idle) > but:
+            with suppress(IndexError):  # another thread has taken it
+                self._idle.pop().close()
 
     def close(self) -> None:
-        """Close all connections, after a last checkpoint; a read under way closes its own when it ends."""
-        if self._closed:
-            return
-        self._closed = True
-        _OPEN.discard(self)
-        if self._forked:
-            return
-        self._checkpointer.run()
-        while self._idle:
-            self._idle.pop().close()
-        self._writing.close()
+        """Close all connections, after a last checkpoint. Writes under way end first; a read under way closes its own."""
+        with self._alone_in_memory(), self._writer.alone():
+            if not self._closed:
+                if self._checkpointer is not None:
+                    self._checkpointer.run()
+                self._closed = True
+                self._close_connections()
+        forking.unwatch(self)
 
-    def _check_usable(self) -> None:
+    def _close_connections(self) -> None:
+        self._close_idle()
+        if self._writing is not None:
+            self._writing.close()
+        self._writing = self._checkpointer = None
+
+    def _check_open(self) -> None:
         if self._closed:
             raise StoreClosedError("the store is closed")
-        if self._forked:
-            self._reopen()
+        if self._is_stranded:
+            raise self._stranded()
 
-    def notice_fork(self) -> None:
-        """Called in a forked child, where no other thread lives: what was inherited is not to be used (H-13)."""
-        # Closing an inherited connection would touch the parent's locks: all are kept, unused, until the process ends.
-        # Memory has no locks; the child goes on with its copy.
-        _INHERITED.append((self._writing, *self._idle))
-        self._begin()
-        self._forked = not self.options.in_memory
+    def before_fork(self, seconds: float) -> None:
+        """See ``turnlog.storage.forking``: no connection to a file stays open, and one in memory is left alone."""
+        self._rests = False
+        deadline = time.monotonic() + seconds
+        if self.options.in_memory:
+            self._rests = self._lock.acquire(timeout=seconds)
+            return
+        if not self._writer.pause(seconds):
+            return
+        if not self._reads.pause(max(0.0, deadline - time.monotonic())):
+            self._reads.resume()
+            self._writer.resume()
+            return
+        self._rests = True
+        self._close_connections()
 
-    def _reopen(self) -> None:
-        with self._lock:
-            if self._forked:
-                self._writing = self._connect(self.options)
-                self._begin()
+    def after_fork_in_parent(self) -> None:
+        """See ``turnlog.storage.forking``: the next use connects again."""
+        if not self._rests:
+            return
+        if self.options.in_memory:
+            self._lock.release()
+            return
+        self._reads.resume()
+        self._writer.resume()
+
+    def after_fork_in_child(self) -> None:
+        """See ``turnlog.storage.forking``: what another thread was in the middle of cannot be gone on with here."""
+        if not self._rests:
+            # Even closing what was inherited would touch the parent's locks: it is kept, unused, until the process ends.
+            _INHERITED.append((self._writing, *self._idle))
+            if not self.options.in_memory:
+                _STRANDED.add(os.path.realpath(self.options.path))
+            self._writing, self._is_stranded = None, True
+        self._begin(self._writing)
 
 
 def execute_on(connection: Connection, statement: Statement, place: str) -> Rows:
@@ -156,14 +217,6 @@ def execute_on(connection: Connection, statement: Statement, place: str) -> Rows
         raise translation(error, place) from error
 
 
-_OPEN: weakref.WeakSet[SqliteDatabase] = weakref.WeakSet()
-_INHERITED: list[tuple[Connection, ...]] = []
-
-
-def _after_fork_in_child() -> None:
-    for database in list(_OPEN):
-        database.notice_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+#: Files, and connections to them, that were in use while this process was forked off.
+_STRANDED: set[str] = set()
+_INHERITED: list[tuple[Connection | None, ...]] = []

@@ -51,34 +51,40 @@ class AsyncSqliteDriver:
     def __init__(self, options: SqliteOptions, connect: Connect = connect) -> None:
         self._options = options
         self._connect = connect
-        self._opening = threading.Lock()
         self._database: SqliteDatabase | None = None
         self._closed = False
         self._start_threads()
 
     def _start_threads(self) -> None:
         self._process = os.getpid()
+        self._opening = threading.Lock()
+        # What is handed to the threads is handed over before a close, or not at all.
+        self._handing_over = threading.Lock()
         self._writer = ThreadPoolExecutor(1, "turnlog-writer")
         self._readers = ThreadPoolExecutor(_READERS, "turnlog-reader")
 
     async def write(self, make: PlanFactory[T]) -> T:
         """See ``turnlog.storage.sql.driver.AsyncDriver``."""
-        self._check_usable()
-        loop = asyncio.get_running_loop()
         if self._database is None:
-            await loop.run_in_executor(self._readers, self._opened)
+            await self._in_reader(self._opened)
         database = self._opened()
-        # Queued here and not in the thread: what other tasks queue while a commit runs shares the next one.
-        job = database.submit(make)
-        return await asyncio.shield(loop.run_in_executor(self._writer, database.complete, job))
+        self._begin_in_process()
+        with self._handing_over:
+            self._check_open()
+            # Queued here and not in the thread: what other tasks queue while a commit runs shares the next one.
+            job = database.submit(make)
+            done = asyncio.get_running_loop().run_in_executor(self._writer, database.complete, job)
+        return await asyncio.shield(done)
 
     async def read(self, make: Callable[[], Plan[T]]) -> T:
         """See ``turnlog.storage.sql.driver.AsyncDriver``."""
-        self._check_usable()
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, make)
+        return await self._in_reader(lambda: self._opened().read(make))
 
-    def _read(self, make: Callable[[], Plan[T]]) -> T:
-        return self._opened().read(make)
+    def _in_reader(self, call: Callable[[], T]) -> asyncio.Future[T]:
+        self._begin_in_process()
+        with self._handing_over:
+            self._check_open()
+            return asyncio.get_running_loop().run_in_executor(self._readers, call)
 
     def _opened(self) -> SqliteDatabase:
         if self._database is None:
@@ -87,27 +93,31 @@ class AsyncSqliteDriver:
                     self._database = SqliteDatabase(self._options, self._connect)
         return self._database
 
-    def _check_usable(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             raise StoreClosedError("the store is closed")
+
+    def _begin_in_process(self) -> None:
         if self._process != os.getpid():  # forked: the threads stayed with the parent
-            self._opening = threading.Lock()
             self._start_threads()
 
     def durability(self) -> Durability:
         """See ``turnlog.storage.sql.driver.AsyncDriver``."""
+        self._begin_in_process()
+        self._check_open()
         return durability_of(self._opened())
 
     async def close(self) -> None:
         """See ``turnlog.storage.sql.driver.AsyncDriver``. Writes under way are finished first."""
-        if self._closed:
-            return
-        self._closed = True
+        self._begin_in_process()
+        with self._handing_over:
+            if self._closed:
+                return
+            self._closed = True
         await asyncio.get_running_loop().run_in_executor(None, self._close)
 
     def _close(self) -> None:
-        if self._process == os.getpid():
-            self._writer.shutdown(wait=True)
-            self._readers.shutdown(wait=True)
+        self._writer.shutdown(wait=True)
+        self._readers.shutdown(wait=True)
         if self._database is not None:
             self._database.close()

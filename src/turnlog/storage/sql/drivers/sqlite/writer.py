@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from turnlog.errors import StoreError, TurnlogError
@@ -91,20 +92,39 @@ class GroupWriter:
             self._waiting.remove(job)
             raise StoreError("a write was begun while this thread's own write is running: batches must not write")
         with self._lock:
-            if not job.is_done:
-                self._leader = threading.get_ident()
-                try:
+            self._leader = threading.get_ident()
+            try:
+                while not job.is_done:
                     self._run_group()
-                finally:
-                    self._leader = None
+            finally:
+                self._leader = None
         return job.outcome()
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """No job runs inside the block; those under way are waited for."""
+        if self._leader == threading.get_ident():
+            raise StoreError("the store cannot be closed while this thread's own write is running")
+        with self._lock:
+            yield
+
+    def pause(self, seconds: float) -> bool:
+        """Let no job begin, and wait at most so long for those under way; False, with nothing changed, if that is too short."""
+        return self._leader != threading.get_ident() and self._lock.acquire(timeout=seconds)
+
+    def resume(self) -> None:
+        """Let jobs begin again."""
+        self._lock.release()
+
     def _run_group(self) -> None:
-        # The caller's job is in the queue: jobs leave it only under the lock, and then they are done.
         group: list[Job[Any]] = []
-        while self._waiting and len(group) < _MOST_TOGETHER:
-            group.append(self._waiting.popleft())
         try:
+            while self._waiting and len(group) < _MOST_TOGETHER:
+                # Taken from the queue last: an interruption in between leaves no job that is in neither.
+                job = self._waiting[0]
+                if not job.is_done:
+                    group.append(job)
+                self._waiting.popleft()
             if len(group) == 1 or not self._commit_together(group):
                 for job in group:
                     self._commit_alone(job)
