@@ -18,6 +18,7 @@ from turnlog.errors import (
     SessionAlreadyExistsError,
     SessionNotFoundError,
     StoreClosedError,
+    StoreError,
 )
 from turnlog.log.codec import decode_body, encode_body
 from turnlog.log.event_filter import EventFilter
@@ -85,6 +86,7 @@ class MemoryLogs:
         self._serial = 0
         self._closed = False
         self._lock = threading.RLock()
+        self._is_writing = False
         self._rests = False
         forking.watch(self)
 
@@ -94,6 +96,17 @@ class MemoryLogs:
             if self._closed:
                 raise StoreClosedError("the store is closed")
             yield as_utc(self.clock(), "the clock's time")
+
+    @contextmanager
+    def _locked_to_write(self) -> Iterator[datetime]:
+        with self._locked() as now:
+            if self._is_writing:  # this very thread: it reads the batches that it restores
+                raise StoreError("a write was begun while this thread's own write is running: batches must not write")
+            self._is_writing = True
+            try:
+                yield now
+            finally:
+                self._is_writing = False
 
     def _find(self, session_id: str, now: datetime) -> _Log | None:
         log = self._logs.get(check_name("session id", session_id))
@@ -107,7 +120,7 @@ class MemoryLogs:
 
     def create(self, session: Session) -> Session:
         """See the protocol."""
-        with self._locked() as now:
+        with self._locked_to_write() as now:
             self._create(session, now)
             return session
 
@@ -144,7 +157,7 @@ class MemoryLogs:
 
     def update(self, session_id: str, change: SessionChange) -> Session:
         """See the protocol."""
-        with self._locked() as now:
+        with self._locked_to_write() as now:
             log = self._get(session_id, now)
             after = change.applied(log.session, now)
             indexed_values(after, self.indexed)
@@ -153,7 +166,7 @@ class MemoryLogs:
 
     def delete(self, session_id: str) -> bool:
         """See the protocol."""
-        with self._locked() as now:
+        with self._locked_to_write() as now:
             was_there = self._find(session_id, now) is not None
             self._logs.pop(session_id, None)
             return was_there
@@ -161,7 +174,7 @@ class MemoryLogs:
     def delete_expired(self, before: datetime, batch_size: int) -> int:
         """See the protocol."""
         check_count("batch_size", batch_size, least=1)
-        with self._locked() as now:
+        with self._locked_to_write() as now:
             end = min(as_utc(before, "before"), now)
             gone = [
                 log.session.id
@@ -179,7 +192,7 @@ class MemoryLogs:
         if expected_version is not None:
             check_count("expected_version", expected_version, least=0)
         batch = check_batch(check_name("session id", session_id), events)
-        with self._locked() as now:
+        with self._locked_to_write() as now:
             log = self._get(session_id, now)
             stored = _stored(log, batch)
             if is_replay(batch, stored):
@@ -194,7 +207,7 @@ class MemoryLogs:
 
     def restore(self, session: Session, batches: Iterable[Batch]) -> RestoreResult:
         """See the protocol."""
-        with self._locked() as now:
+        with self._locked_to_write() as now:
             there = self._find(session.id, now)
             before, replayed = 0 if there is None else there.version, 0
             # What comes is collected apart, so that a refusal in the middle leaves nothing behind.
@@ -219,7 +232,7 @@ class MemoryLogs:
 
     def fork(self, session_id: str, target: Session, at: int | None) -> int:
         """See the protocol."""
-        with self._locked() as now:
+        with self._locked_to_write() as now:
             batches = self._get(session_id, now).up_to(at)
             log = self._create(target, now)
             for batch in batches:
@@ -272,14 +285,14 @@ class MemoryLogs:
 
     def hold_turn(self, session_id: str, turn: Turn) -> int:
         """Take or renew the turn, as ``turn.take`` says; returns the version."""
-        with self._locked() as now:
+        with self._locked_to_write() as now:
             log = self._get(session_id, now)
             log.lease = lease_after(session_id, log.lease, turn, now)
             return log.version
 
     def release_turn(self, session_id: str, token: str) -> bool:
         """See the protocol."""
-        with self._locked() as now:
+        with self._locked_to_write() as now:
             log = self._find(session_id, now)
             if log is None or log.lease.token != token:
                 return False
