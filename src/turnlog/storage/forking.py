@@ -1,9 +1,10 @@
 """What open stores do when their process forks (H-13).
 
-In the child no thread lives but the one that forked: a lock that another held stays locked, and what another was changing
-stays half changed. SQLite moreover keeps its file locks per process, so a connection that is open across a fork makes every
-later one in the child believe in locks that the child does not have: the parent may then remove the write-ahead log under
-it. So each store comes to rest before the fork, without an open file, and goes on after it on both sides.
+In the child no thread lives but the one that forked: a lock that another held stays locked, and what another was
+changing stays half changed. SQLite moreover keeps its file locks per process, so a connection that is open across a fork
+makes every later one in the child believe in locks that the child does not have: the parent may then remove the
+write-ahead log under it. So each store comes to rest before the fork, without an open file, and goes on after it on both
+sides.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
-#: How many seconds a fork waits for what is under way. What lasts longer goes on undisturbed, and the child cannot use the
-#: store that was busy.
+#: How many seconds a fork waits for what is under way. What lasts longer goes on undisturbed, and the child cannot use
+#: the store that was busy.
 LONGEST_WAIT: Final = 10.0
 
 
@@ -73,7 +74,7 @@ _stores = _Stores()
 
 @contextmanager
 def opening() -> Iterator[Callable[[Forkable], None]]:
-    """No fork happens inside the block, which opens a store and hands it over to be told of forks for as long as it lives."""
+    """No fork happens inside the block, which opens a store and hands it over, to be told of forks while it lives."""
     with _stores.lock:
         yield _stores.open.add
 
