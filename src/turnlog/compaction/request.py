@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeAlias
 
@@ -14,8 +14,12 @@ from turnlog.log.turns import TurnState
 EventSequence: TypeAlias = tuple[SessionEvent, ...]
 
 
+class EventsNeededError(Exception):
+    """Raised, and caught by the service, when a trigger looks at a view that has not been read: it is then asked again."""
+
+
 class CompactionRequest:
-    """A session's view at one version. ``events`` are read when they are first asked for.
+    """A session's view at one version. ``events`` are read only if they are asked for.
 
     ``turns`` counts the view's real turns, ``tokens`` its messages on the base branch, pinned ones and summary included;
     ``boundary`` is the position of the newest boundary, 0 without one.
@@ -30,7 +34,7 @@ class CompactionRequest:
         turns: int,
         tokens: int,
         counter: TokenCounter,
-        events: Callable[[], EventSequence],
+        events: EventSequence | None,
     ) -> None:
         self.session_id = session_id
         self.version = version
@@ -38,12 +42,14 @@ class CompactionRequest:
         self.turns = turns
         self.tokens = tokens
         self.counter = counter
-        self._read = events
+        self._events = events
 
-    @cached_property
+    @property
     def events(self) -> EventSequence:
         """The view's events, own types included, in view order."""
-        return self._read()
+        if self._events is None:
+            raise EventsNeededError
+        return self._events
 
     @cached_property
     def parts(self) -> ViewParts:

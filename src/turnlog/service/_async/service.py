@@ -11,6 +11,8 @@ from typing import Any, Self, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
+from turnlog.compaction.plan import CompactionResult, Strategy
+from turnlog.compaction.triggers import Trigger, always
 from turnlog.errors import (
     ReservedEventTypeError,
     SessionAlreadyExistsError,
@@ -27,6 +29,7 @@ from turnlog.log.queries import EventQuery, SearchPage
 from turnlog.log.session import Session, SessionAttributes
 from turnlog.service import boundaries
 from turnlog.service._async import views
+from turnlog.service._async.compacting import AsyncCompactor
 from turnlog.storage.changes import SessionChange
 from turnlog.storage.opening import open_async_store
 from turnlog.storage.protocol import (
@@ -38,6 +41,8 @@ from turnlog.storage.protocol import (
     SessionPage,
     Turn,
 )
+
+_ALWAYS = always()
 
 Messages: TypeAlias = list[Message]
 
@@ -64,6 +69,7 @@ class AsyncSessionService:
         self._allow_system_messages = allow_system_messages
         self._default_time_to_live = default_time_to_live
         self._turn_wait = turn_wait
+        self._compactor = AsyncCompactor(repository)
 
     @classmethod
     def open(cls, url: str, **options: Any) -> Self:
@@ -323,6 +329,17 @@ class AsyncSessionService:
 
     def _deadline(self) -> float:
         return monotonic() + self._turn_wait.total_seconds()
+
+    async def compact(
+        self, session_id: str, strategy: Strategy, *, trigger: Trigger = _ALWAYS, dry_run: bool = False
+    ) -> CompactionResult:
+        """Shrink the view if ``trigger`` fires on it: one boundary, and a summary if the strategy makes one (C-1).
+
+        Nothing is deleted: ``expand`` returns what the boundary covers. A summary that fails, is blank, or does not shrink the
+        view changes nothing; the result says why, and the attempt is not repeated until the view has grown by a fifth (C-6).
+        What is appended meanwhile stays in the view (C-7). Store errors are raised. ``dry_run`` decides and writes nothing.
+        """
+        return await self._compactor.compact(session_id, strategy, trigger, dry_run=dry_run)
 
     async def fork(
         self,

@@ -13,6 +13,8 @@ from typing import Any, Self, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
+from turnlog.compaction.plan import CompactionResult, Strategy
+from turnlog.compaction.triggers import Trigger, always
 from turnlog.errors import (
     ReservedEventTypeError,
     SessionAlreadyExistsError,
@@ -29,6 +31,7 @@ from turnlog.log.queries import EventQuery, SearchPage
 from turnlog.log.session import Session, SessionAttributes
 from turnlog.service import boundaries
 from turnlog.service._sync import views
+from turnlog.service._sync.compacting import Compactor
 from turnlog.storage.changes import SessionChange
 from turnlog.storage.opening import open_store
 from turnlog.storage.protocol import (
@@ -40,6 +43,8 @@ from turnlog.storage.protocol import (
     SessionRepository,
     Turn,
 )
+
+_ALWAYS = always()
 
 Messages: TypeAlias = list[Message]
 
@@ -66,6 +71,7 @@ class SessionService:
         self._allow_system_messages = allow_system_messages
         self._default_time_to_live = default_time_to_live
         self._turn_wait = turn_wait
+        self._compactor = Compactor(repository)
 
     @classmethod
     def open(cls, url: str, **options: Any) -> Self:
@@ -323,6 +329,17 @@ class SessionService:
 
     def _deadline(self) -> float:
         return monotonic() + self._turn_wait.total_seconds()
+
+    def compact(
+        self, session_id: str, strategy: Strategy, *, trigger: Trigger = _ALWAYS, dry_run: bool = False
+    ) -> CompactionResult:
+        """Shrink the view if ``trigger`` fires on it: one boundary, and a summary if the strategy makes one (C-1).
+
+        Nothing is deleted: ``expand`` returns what the boundary covers. A summary that fails, is blank, or does not shrink the
+        view changes nothing; the result says why, and the attempt is not repeated until the view has grown by a fifth (C-6).
+        What is appended meanwhile stays in the view (C-7). Store errors are raised. ``dry_run`` decides and writes nothing.
+        """
+        return self._compactor.compact(session_id, strategy, trigger, dry_run=dry_run)
 
     def fork(
         self,
