@@ -1,10 +1,10 @@
 """What open stores do when their process forks (H-13).
 
 In the child no thread lives but the one that forked: a lock that another held stays locked, and what another was
-changing stays half changed. SQLite moreover keeps its file locks per process, so a connection that is open across a fork
-makes every later one in the child believe in locks that the child does not have: the parent may then remove the
-write-ahead log under it. So each store comes to rest before the fork, without an open file, and goes on after it on both
-sides.
+changing stays half changed. SQLite moreover keeps its file locks per process, so a connection that is open across a
+fork makes every later one in the child believe in locks that the child does not have: the parent may then remove the
+write-ahead log under it. So each store comes to rest before the fork, without an open file, and goes on after it on
+both sides.
 """
 
 from __future__ import annotations
