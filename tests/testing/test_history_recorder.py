@@ -18,6 +18,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from turnlog.log.events import SessionEvent
+from turnlog.log.messages import UserMessage
 from turnlog.testing.history import (
     Absent,
     Conflict,
@@ -37,6 +39,7 @@ from turnlog.testing.history import (
     final_logs,
     load_final_logs,
     load_history,
+    recorded_event,
 )
 from turnlog.testing.history.__main__ import main
 
@@ -298,6 +301,16 @@ def test_a_digest_tells_contents_apart_and_takes_any_text() -> None:
     texts = ["", "a", "A", "\0", "\ud800", "\ud83d\ude00", "😀", "a" * 10**6]
     assert len({content_digest(text) for text in texts}) == len(texts)
     assert content_digest("å") == content_digest("å".encode())
+
+
+def test_the_digest_of_an_event_stands_for_its_content() -> None:
+    """R-4: metadata is not content."""
+    event = SessionEvent(session_id="s", id="e", message=UserMessage("hi"))
+    same = SessionEvent(session_id="s", id="e", message=UserMessage("hi"), metadata={"note": 1})
+    other = SessionEvent(session_id="s", id="e", message=UserMessage("ho"))
+    assert recorded_event(event) == recorded_event(same)
+    assert recorded_event(event).id == recorded_event(other).id == "e"
+    assert recorded_event(event) != recorded_event(other)
 
 
 def test_a_long_list_of_events_is_shown_by_its_ends() -> None:

@@ -4,7 +4,7 @@ A test gives each of its workers a `HistoryRecorder`, which writes down every ca
 when it is there::
 
     recorder = HistoryRecorder("worker-3.jsonl", process="worker-3")
-    with recorder.append("session", [RecordedEvent(event.id, content_digest(text))], expected_version=7) as call:
+    with recorder.append("session", [recorded_event(event)], expected_version=7) as call:
         try:
             result = store.append("session", [event], expected_version=7)
             call.ok(result.events[0].position, result.events[-1].position, replay=result.is_replay)
@@ -21,7 +21,7 @@ from __future__ import annotations
 from turnlog.testing.history.checker import check_history
 from turnlog.testing.history.logs import final_logs, load_final_logs
 from turnlog.testing.history.properties import PROPERTIES, Violation
-from turnlog.testing.history.recorder import Call, HistoryFormatError, HistoryRecorder, load_history
+from turnlog.testing.history.recorder import Call, HistoryFormatError, HistoryRecorder, load_history, recorded_event
 from turnlog.testing.history.records import (
     Absent,
     Conflict,
@@ -65,4 +65,5 @@ __all__ = [
     "final_logs",
     "load_final_logs",
     "load_history",
+    "recorded_event",
 ]

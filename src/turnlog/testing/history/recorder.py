@@ -19,6 +19,8 @@ from typing import Final, Self, TypeAlias
 
 import msgspec
 
+from turnlog.log.codec import content_key
+from turnlog.log.events import SessionEvent
 from turnlog.testing.history.records import (
     Absent,
     Conflict,
@@ -32,7 +34,13 @@ from turnlog.testing.history.records import (
     Seen,
     Unknown,
     Window,
+    content_digest,
 )
+
+
+def recorded_event(event: SessionEvent) -> RecordedEvent:
+    """The event as a history knows it; its digest stands for what R-4 calls content."""
+    return RecordedEvent(event.id, content_digest(content_key(event)))
 
 
 class HistoryFormatError(ValueError):
