@@ -12,7 +12,7 @@ from msgspec import Struct
 from turnlog.cli.importing.conversations import Conversation, ConversationReader, Form, OnFault
 from turnlog.cli.importing.logs import Log
 from turnlog.cli.importing.sources import Source
-from turnlog.errors import InvalidValueError
+from turnlog.errors import InvalidValueError, SessionAlreadyExistsError
 from turnlog.formats import openai_chat
 from turnlog.formats.json_fields import is_object, json_name
 from turnlog.log.events import SessionEvent
@@ -105,7 +105,11 @@ class ConversationLog:
         So a version stands behind each of them, for ``--as-of`` and ``fork``.
         """
         session_id = self.session().id
-        return self._batches(session_id, stored_before(repository, session_id))
+        stored = stored_before(repository, session_id)
+        if not stored and repository.version(session_id):
+            # Somebody else's session has this id: two conversations are not to be mixed in one log.
+            raise SessionAlreadyExistsError(session_id)
+        return self._batches(session_id, stored)
 
     def _batches(self, session_id: str, stored: int) -> Iterator[list[SessionEvent]]:
         batch: list[SessionEvent] = []

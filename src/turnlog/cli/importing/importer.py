@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
 from msgspec import Struct
@@ -85,7 +84,7 @@ class Importer:
                 self.summary.events += count
         return self.summary
 
-    def write(self, repository: SessionRepository, after_each: Callable[[], None] = lambda: None) -> Summary:
+    def write(self, repository: SessionRepository) -> Summary:
         """Store what was checked, each log in one transaction; what is stored already is a replay.
 
         When it raises, the logs before the one at fault are stored, and ``summary`` counts them.
@@ -94,7 +93,6 @@ class Importer:
             for number, log in enumerate(self._file.read(_ignore)):
                 if number not in self._left_out:
                     self._write(log, repository)
-                    after_each()
         return self.summary
 
     def _write(self, log: Log, repository: SessionRepository) -> None:

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
@@ -50,18 +50,13 @@ class Source:
         self.size = self._file.seek(0, os.SEEK_END)
         self._file.seek(0)
         self._is_gzip = self._file.read(2) == _GZIP_MAGIC
-        self._limited = _Limited(self._file, 0)
-
-    @property
-    def consumed(self) -> int:
-        """How many of ``size`` bytes the pass has read from the file so far."""
-        return self.size - self._limited.left
+        #: Told now and then how many of ``size`` bytes a pass has read.
+        self.on_read: Callable[[int], None] = lambda _: None
 
     def read_pass(self) -> BinaryIO:
         """The bytes from the start, decompressed where needed; ends the pass before."""
         self._file.seek(0)
-        self._limited = _Limited(self._file, self.size)
-        plain = io.BufferedReader(self._limited, 1 << 18)
+        plain = io.BufferedReader(_Limited(self._file, self.size, self.on_read), 1 << 18)
         if not self._is_gzip:
             return plain
         return io.BufferedReader(gzip.GzipFile(fileobj=plain), 1 << 18)
@@ -88,20 +83,23 @@ class Source:
 
 
 class _Limited(io.RawIOBase):
-    """The first ``left`` bytes of a file."""
+    """The first ``size`` bytes of a file."""
 
-    def __init__(self, file: BinaryIO, left: int) -> None:
+    def __init__(self, file: BinaryIO, size: int, on_read: Callable[[int], None]) -> None:
         self._file = file
-        self.left = left
+        self._size = size
+        self._read = 0
+        self._on_read = on_read
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         with memoryview(buffer) as room:
-            data = self._file.read(min(room.nbytes, self.left))
+            data = self._file.read(min(room.nbytes, self._size - self._read))
             room[: len(data)] = data
-        self.left -= len(data)
+        self._read += len(data)
+        self._on_read(self._read)
         return len(data)
 
 

@@ -1,0 +1,40 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import typer
+from typer.main import get_command
+
+from turnlog.cli import changing, export_command, finding, import_command, keeping, showing
+
+app = typer.Typer(
+    name="turnlog",
+    help="Conversation logs of LLM applications: import them, read them by turns, search, fork, rewind, export.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
+    "Files": {"import": import_command.import_, "export": export_command.export, "backup": keeping.backup},
+    "Read": {"sessions": finding.sessions, "show": showing.show, "expand": showing.expand, "search": finding.search},
+    "Change": {
+        "fork": changing.fork,
+        "rewind": changing.rewind,
+        "clear": changing.clear,
+        "delete": changing.delete,
+        "sweep": changing.sweep,
+    },
+    "Look after": {"doctor": keeping.doctor},
+}
+for panel, commands in _COMMANDS.items():
+    for name, function in commands.items():
+        app.command(name, rich_help_panel=panel)(function)
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Run one command; raises what it raises, and :class:`SystemExit` where the usage is wrong."""
+    get_command(app)(args=list(arguments), prog_name="turnlog")

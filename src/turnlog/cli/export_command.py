@@ -1,0 +1,160 @@
+"""``export``: sessions into a file, or to standard output."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import msgspec
+import typer
+
+from turnlog.cli.escaping import printable_json
+from turnlog.cli.options import StoreOption
+from turnlog.cli.stores import existing_store
+from turnlog.cli.terminal import say
+from turnlog.errors import InvalidValueError, SessionNotFoundError
+from turnlog.formats import openai_chat, portable
+from turnlog.log.event_filter import EventFilter
+from turnlog.log.session import Session
+from turnlog.storage.protocol import SessionRepository
+
+_PAGE = 200
+
+
+class ExportFormat(StrEnum):
+    """What ``--format`` takes."""
+
+    TURNLOG = "turnlog"
+    OPENAI_CHAT = "openai-chat"
+
+
+SessionsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="SESSION...", help="The sessions' ids.", show_default=False)
+]
+AllOption = Annotated[bool, typer.Option("--all", help="All sessions.")]
+OwnerOption = Annotated[
+    str | None, typer.Option("--principal", metavar="NAME", help="All sessions of this owner.", show_default=False)
+]
+FormatOption = Annotated[
+    ExportFormat, typer.Option("--format", help="turnlog: everything, lossless. openai-chat: the messages.")
+]
+ViewOption = Annotated[bool, typer.Option("--view", help="With openai-chat: the active view instead of the log.")]
+OutputOption = Annotated[
+    str,
+    typer.Option("--output", "-o", metavar="FILE", help="Where to; gzipped if it ends in .gz. - is standard output."),
+]
+
+
+def export(
+    sessions: SessionsArgument = None,
+    all_sessions: AllOption = False,
+    principal: OwnerOption = None,
+    format_: FormatOption = ExportFormat.TURNLOG,
+    view: ViewOption = False,
+    output: OutputOption = "-",
+    store: StoreOption = None,
+) -> None:
+    """Write sessions as JSON Lines: in turnlog's own form, or as OpenAI chat messages, one session a line."""
+    if (bool(sessions) + all_sessions + (principal is not None)) != 1:
+        raise InvalidValueError("name the sessions to export, or say --all or --principal")
+    if view and format_ is not ExportFormat.OPENAI_CHAT:
+        raise InvalidValueError("--view goes with --format openai-chat: turnlog's own form holds the whole log")
+    with existing_store(store) as repository, _sink(output) as sink:
+        chosen = _named(repository, sessions) if sessions else _listed(repository, principal)
+        count = 0
+        for session in chosen:
+            for piece in _pieces(repository, session, format_, view=view):
+                sink.write(piece)
+            count += 1
+    if output != "-":
+        say(f"{count:,} sessions written to {output}")
+
+
+def _named(repository: SessionRepository, session_ids: Iterable[str]) -> list[Session]:
+    """All of them, before anything is written."""
+    found: list[Session] = []
+    for session_id in session_ids:
+        session = repository.find(session_id)
+        if session is None:
+            raise SessionNotFoundError(session_id)
+        found.append(session)
+    return found
+
+
+def _listed(repository: SessionRepository, principal: str | None) -> Iterator[Session]:
+    cursor: str | None = None
+    while True:
+        page = repository.list(principal=principal, limit=_PAGE, cursor=cursor)
+        yield from page
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _pieces(repository: SessionRepository, session: Session, format_: ExportFormat, *, view: bool) -> Iterator[bytes]:
+    if format_ is ExportFormat.OPENAI_CHAT:
+        return _conversation(repository, session, view=view)
+    version = repository.version(session.id)
+    return portable.write(session, version, repository.iter_batches(session.id, as_of=version))
+
+
+def _conversation(repository: SessionRepository, session: Session, *, view: bool) -> Iterator[bytes]:
+    """One line: the session, and its messages, as an import reads them."""
+    head = _json({"id": session.id, "metadata": session.metadata})
+    yield head[:-1] + b',"messages":['
+    before = b""
+    selected = EventFilter.active() if view else EventFilter.real_only()
+    for batch in repository.iter_events(session.id, selected):
+        for message in openai_chat.render(event.content for event in batch):
+            yield before + _json(message)
+            before = b","
+    yield b"]}\n"
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        # JSON's own escape for lone surrogates, about which readers disagree; turnlog's own form is exact.
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+class _Sink(Protocol):
+    """Where the bytes go."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+class _Terminal:
+    """Standard output where a person looks at it: what acts on a terminal is escaped, which JSON allows."""
+
+    def write(self, data: bytes, /) -> None:
+        sys.stdout.buffer.write(printable_json(data))
+
+
+@contextlib.contextmanager
+def _sink(output: str) -> Generator[_Sink]:
+    if output == "-":
+        sys.stdout.flush()
+        yield _Terminal() if sys.stdout.isatty() else sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(output)
+    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    try:
+        with partial.open("wb") as file:
+            if target.suffix == ".gz":
+                with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
+                    yield packed
+            else:
+                yield file
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
