@@ -102,9 +102,12 @@ class SummarizingCompactionStrategy(Struct, frozen=True):
             total = Summary(summary.text, summary.model or spent.model, _added(spent.usage, summary.usage))
             if not summary.text.strip():
                 return CompactionPlan(strategy="summary", reason="the summary is blank", summary=total)
-            length = request.counter.count(summary.text)
+            length, told = request.counter.count(summary.text), request.counter.count(f"{prior or ''}{portions[0].text}")
             if length > self._longest_summary():
                 reason = f"the summary has {length} tokens, more than {self._longest_summary()}"
+                return CompactionPlan(strategy="summary", reason=reason, summary=total)
+            if length >= told:
+                reason = f"the summary is not shorter than what it tells: {length} tokens for {told}"
                 return CompactionPlan(strategy="summary", reason=reason, summary=total)
             if portions[1:]:
                 return self._ask(request, parts, cut, portions[1:], summary.text, total)
