@@ -14,6 +14,7 @@ from turnlog import (
     AsyncSessionService,
     EventFilter,
     InvalidValueError,
+    SessionEvent,
     SessionNotFoundError,
     SessionService,
     UserMessage,
@@ -34,16 +35,16 @@ KEEP_ONE = WindowCompactionStrategy(last_turns=1)
 LONG = "because " * 40
 
 
-def long_turns(count: int) -> list[list[object]]:
+def long_turns(count: int) -> list[list[SessionEvent]]:
     return [
         [user(2 * n, f"question {n} {LONG}"), assistant(2 * n + 1, f"answer {n} {LONG}")] for n in range(1, count + 1)
-    ]  # type: ignore[list-item]
+    ]
 
 
 @pytest.fixture(params=["memory:", "sqlite:"])
 def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionService]:
     url = request.param if request.param == "memory:" else f"sqlite:{tmp_path}/c.db"
-    with service_with(url, long_turns(5)) as opened:  # type: ignore[arg-type]
+    with service_with(url, long_turns(5)) as opened:
         yield opened
 
 
@@ -109,7 +110,7 @@ def test_a_summary_stands_in_the_view_between_pinned_and_preserved(service: Sess
         (lambda _: 3, "returns a str or a Summary"),
     ],
 )
-def test_case_B56_a_bad_summary_changes_nothing_and_is_not_asked_again(
+def test_case_b56_a_bad_summary_changes_nothing_and_is_not_asked_again(
     service: SessionService, answer: Callable[[SummaryRequest], str], reason: str
 ) -> None:
     told = Summariser(answer)
@@ -174,7 +175,7 @@ def test_a_session_deleted_and_made_anew_meanwhile_is_another(service: SessionSe
         service.delete("s")
         service.create("s")
         for batch in long_turns(8):
-            service.append("s", batch)  # type: ignore[arg-type]
+            service.append("s", batch)
         return "Short."
 
     assert service.compact("s", SummarizingCompactionStrategy(Summariser(answer), KEEP_ONE)).is_unchanged

@@ -1,4 +1,4 @@
-"""Whatever a session went through, no compaction can hurt it: C-1 to C-5, A-1 to A-5, over generated logs and real ones."""
+"""Whatever a session went through, no compaction can hurt it (C-1 to C-5, A-1 to A-5): generated logs, real ones."""
 
 from __future__ import annotations
 
@@ -164,8 +164,7 @@ def test_every_message_is_in_the_view_or_covered_by_exactly_one_boundary(
 
 
 def has_summary(service: SessionService, made: SessionEvent) -> bool:
-    payload = made.payload or {}
-    return payload["end"] > (made.position or 0)
+    return bool((made.payload or {})["end"] > (made.position or 0))
 
 
 def covered_by(service: SessionService, made: SessionEvent) -> set[int]:
@@ -176,7 +175,7 @@ def covered_by(service: SessionService, made: SessionEvent) -> set[int]:
 
 @pytest.mark.parametrize("keep", [{"last_turns": 2}, {"last_events": 7}, {"max_tokens": 900}])
 @pytest.mark.parametrize("with_summary", [False, True])
-def test_no_compaction_can_hurt_a_real_conversation(data: Path, keep: dict[str, int], with_summary: bool) -> None:
+def test_no_compaction_can_hurt_a_real_conversation(data: Path, keep: dict[str, int], *, with_summary: bool) -> None:
     window = WindowCompactionStrategy(**keep)
     strategy = SummarizingCompactionStrategy(Summariser(), window) if with_summary else window
     for name, messages in conversations(data):

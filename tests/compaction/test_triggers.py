@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.compaction.building import COUNTER, request_of
-from turnlog import InvalidValueError
+from turnlog import InvalidValueError, SessionEvent
 from turnlog.compaction import (
     CompactionRequest,
     ContextWindowTrigger,
@@ -25,7 +25,7 @@ def never(_request: CompactionRequest) -> bool:
 
 
 @pytest.mark.parametrize(("turns", "fires"), [(2, True), (3, True), (4, False)])
-def test_turns_count_at_or_above(turns: int, fires: bool) -> None:
+def test_turns_count_at_or_above(turns: int, *, fires: bool) -> None:
     assert TurnCountTrigger(turns)(REQUEST) is fires
 
 
@@ -70,19 +70,19 @@ def test_a_share_is_above_0_and_up_to_1(wrong: object) -> None:
         ContextWindowTrigger(wrong, 1_000)  # type: ignore[arg-type]
 
 
-def reply(n: int, tokens: int) -> object:
+def reply(n: int, tokens: int) -> SessionEvent:
     message = assistant(n).content.replace(metadata={MessageMetadata.USAGE: {"input_tokens": tokens}})
     return assistant(n).replace(message=message)
 
 
 @pytest.mark.parametrize(("tokens", "fires"), [(799, False), (800, True)])
-def test_a_reported_input_is_taken_as_it_is(tokens: int, fires: bool) -> None:
+def test_a_reported_input_is_taken_as_it_is(tokens: int, *, fires: bool) -> None:
     """CASE B33, B47: what was sent counts, tool schemas included and output excluded."""
     log = [user(1), reply(2, tokens)]
-    assert ContextWindowTrigger(0.8, 1_000)(request_of(log)) is fires  # type: ignore[arg-type]
+    assert ContextWindowTrigger(0.8, 1_000)(request_of(log)) is fires
 
 
 def test_a_report_from_before_the_boundary_speaks_of_another_view() -> None:
     log = [user(1), reply(2, 5_000), *summary(3, [(1, 2)])]
-    assert not ContextWindowTrigger(0.8, 1_000)(request_of(log))  # type: ignore[arg-type]
-    assert ContextWindowTrigger(0.8, 1_000)(request_of([*log, user(6), reply(7, 900)]))  # type: ignore[arg-type]
+    assert not ContextWindowTrigger(0.8, 1_000)(request_of(log))
+    assert ContextWindowTrigger(0.8, 1_000)(request_of([*log, user(6), reply(7, 900)]))

@@ -51,7 +51,7 @@ def test_a_token_budget_is_kept_to_the_token() -> None:
     assert len(WindowCompactionStrategy(max_tokens=two_turns - 1)(request).preserved) == 4
 
 
-def test_case_B13_a_single_oversized_turn_is_left_whole_with_a_reason() -> None:
+def test_case_b13_a_single_oversized_turn_is_left_whole_with_a_reason() -> None:
     plan = WindowCompactionStrategy(max_tokens=5)(request_of(turn(1)))
     assert plan.reason == "the newest turn alone is kept whole, whatever its size"
 
@@ -61,7 +61,7 @@ def test_a_view_without_any_user_message_is_left_alone() -> None:
     assert plan.reason == "the view holds no turn"
 
 
-def test_case_B05_B14_the_system_message_in_force_is_pinned_and_superseded_ones_leave_at_the_cut() -> None:
+def test_case_b05_b14_the_system_message_in_force_is_pinned_and_superseded_ones_leave_at_the_cut() -> None:
     log = [system(1, "old"), *turn(2), system(6, "new"), *turn(7)]
     plan = WindowCompactionStrategy(last_turns=1)(request_of(log))
     assert positions(plan.pinned) == [6]
@@ -83,7 +83,7 @@ def test_own_types_and_branches_leave_with_the_turn_around_them() -> None:
     assert positions(plan.preserved) == [6, 7, 8, 9, 10]
 
 
-def test_case_B12_B55_the_open_turn_keeps_its_question_and_its_open_calls() -> None:
+def test_case_b12_b55_the_open_turn_keeps_its_question_and_its_open_calls() -> None:
     log = [*turn(1), user(5), calls(6, "open")]
     plan = WindowCompactionStrategy(max_tokens=1)(request_of(log))
     assert positions(plan.preserved) == [5, 6]
@@ -95,7 +95,7 @@ def test_a_dead_call_of_an_earlier_turn_never_blocks_a_cut() -> None:
     assert positions(plan.preserved) == [7, 8, 9, 10]
 
 
-def test_case_B16_a_pending_call_keeps_its_turn_until_it_is_answered() -> None:
+def test_case_b16_a_pending_call_keeps_its_turn_until_it_is_answered() -> None:
     waiting = event(3, ToolMessage((ToolResult("slow", "started", ToolStatus.INTERIM),)))
     log = [user(1), calls(2, "slow"), waiting, *turn(4), *turn(8)]
     plan = WindowCompactionStrategy(last_turns=1)(request_of(log))
