@@ -24,8 +24,12 @@ READERS: Final = ("apply", "memory", "sqlite", "sqlite in memory")
 class Log(Protocol):
     """A log that was written, to be read."""
 
+    def positions(self, filter_: EventFilter) -> list[int]:
+        """The positions of what the filter selects."""
+        ...
+
     def read(self, filter_: EventFilter, as_of: int | None = None) -> list[SessionEvent]:
-        """What the filter selects of the log, or of the log as it was."""
+        """What the filter selects of the log, or of the log as it was; all ways to read it agree."""
         ...
 
 
@@ -40,6 +44,10 @@ class Reader(Protocol):
 class _AppliedLog:
     def __init__(self, batches: Batches) -> None:
         self._batches = batches
+        self._whole = stored(batches)
+
+    def positions(self, filter_: EventFilter) -> list[int]:
+        return _positions(filter_.apply(self._whole))
 
     def read(self, filter_: EventFilter, as_of: int | None = None) -> list[SessionEvent]:
         kept: list[Sequence[SessionEvent]] = []
@@ -65,6 +73,9 @@ class _StoredLog:
         self._store = store
         self._session_id = session_id
 
+    def positions(self, filter_: EventFilter) -> list[int]:
+        return _positions(self._store.events(self._session_id, filter_))
+
     def read(self, filter_: EventFilter, as_of: int | None = None) -> list[SessionEvent]:
         found = self._store.events(self._session_id, filter_, as_of=as_of)
         assert self._store.count(self._session_id, filter_, as_of=as_of) == len(found)
@@ -87,6 +98,10 @@ class StoreReader:
         for batch in batches:
             self._store.append(session_id, [event.replace(session_id=session_id) for event in batch])
         return _StoredLog(self._store, session_id)
+
+
+def _positions(events: Sequence[SessionEvent]) -> list[int]:
+    return [event.position for event in events if event.position is not None]
 
 
 @contextmanager
