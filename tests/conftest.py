@@ -35,6 +35,8 @@ def data() -> Path:
 
 
 def pytest_configure() -> None:
+    # Loading a vocabulary takes a second in each process that a test starts; the tests of counting name their counter.
+    _ = os.environ.setdefault("TURNLOG_TOKEN_COUNTER", "characters/4")
     # The workers of one run must collect the same test ids, and an id may show a set: they get one hash seed, a new one
     # for each run.
     _ = os.environ.setdefault("PYTHONHASHSEED", str(SystemRandom().randrange(2**32)))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cache
 from typing import Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from turnlog.errors import MissingExtraError
+from turnlog.errors import InvalidValueError, MissingExtraError
 from turnlog.log.messages import AssistantMessage, Content, MediaPart, Message, ReasoningPart, ToolMessage
 
 #: What one image, sound or file counts: about a large image at OpenAI's and Anthropic's published rates. Never its base64.
 MEDIA_TOKENS: Final = 800
 #: What a message costs beside its content (role and separators, in OpenAI's published recipe).
 MESSAGE_TOKENS: Final = 4
+
+
+VOCABULARIES: Final = ("o200k_base", "cl100k_base")
+COUNTER_VARIABLE: Final = "TURNLOG_TOKEN_COUNTER"
 
 
 @runtime_checkable
@@ -53,6 +58,8 @@ class VocabularyTokens(Struct, frozen=True):
     vocabulary: str = "o200k_base"
 
     def __post_init__(self) -> None:
+        if self.vocabulary not in VOCABULARIES:
+            raise InvalidValueError(f"{self.vocabulary!r} is no vocabulary that is known: {', '.join(VOCABULARIES)}")
         if not has_vocabularies():
             raise MissingExtraError("tokens", "toktok-rs")
 
@@ -63,7 +70,7 @@ class VocabularyTokens(Struct, frozen=True):
 
     def count(self, text: str) -> int:
         """How many tokens the vocabulary makes of the text; a lone surrogate counts as the replacement character."""
-        import toktok
+        import toktok  # type: ignore[import-untyped]  # it ships no types
 
         try:
             counts: list[int] = toktok.batch_count([text], self.vocabulary, threads=1)
@@ -82,8 +89,21 @@ def has_vocabularies() -> bool:
 
 
 def default_counter() -> TokenCounter:
-    """Exact where the ``tokens`` extra is installed, else the estimate."""
+    """The counter that the environment variable ``TURNLOG_TOKEN_COUNTER`` names; without it, exact if that is possible.
+
+    That is ``o200k_base`` where the ``tokens`` extra is installed, else the estimate.
+    """
+    name = os.environ.get(COUNTER_VARIABLE)
+    if name:
+        return counter_named(name)
     return VocabularyTokens() if has_vocabularies() else EstimatedTokens()
+
+
+def counter_named(name: str) -> TokenCounter:
+    """``characters/4``, ``o200k_base`` or ``cl100k_base``."""
+    if name == EstimatedTokens().name:
+        return EstimatedTokens()
+    return VocabularyTokens(name)
 
 
 def message_tokens(message: Message, counter: TokenCounter) -> int:
