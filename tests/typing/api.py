@@ -7,7 +7,7 @@ Nothing here runs: ``scripts/lint`` checks it. A changed signature that breaks a
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import assert_type
 
@@ -22,8 +22,11 @@ from turnlog import (
     EventQuery,
     EventType,
     Match,
+    MediaPart,
     Message,
     MessageType,
+    Part,
+    ReasoningPart,
     SearchPage,
     Session,
     SessionAttributes,
@@ -31,9 +34,12 @@ from turnlog import (
     SessionPage,
     SessionRepository,
     SessionService,
+    SystemMessage,
+    TextPart,
     ToolCall,
     ToolMessage,
     ToolResult,
+    ToolStatus,
     UserMessage,
     VersionConflictError,
     Window,
@@ -49,7 +55,26 @@ def messages() -> None:
     _ = assert_type(question.text, str)
     _ = assert_type(search_text(AssistantMessage(tool_calls=(call,))), str)
     _ = assert_type(ToolMessage((ToolResult(id="c1", name="look", content="found"),)).type, MessageType)
+    _ = assert_type(question.parts, tuple[Part, ...])
+    _ = assert_type(AssistantMessage(tool_calls=[call]).tool_calls, Sequence[ToolCall])
     question.metadata = {}  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def sequences() -> None:
+    """What takes several takes a list or a tuple, and a set where order means nothing."""
+    image = MediaPart(media_type="image/png", url="https://example.org/a.png")
+    call, result = ToolCall("c1", "look"), ToolResult("c1", [TextPart("found"), image], ToolStatus.OK)
+    parts: list[Part] = [TextPart("What is this?"), image]
+    _ = UserMessage(parts), UserMessage((TextPart("What is this?"), image)), UserMessage([image])
+    _ = SystemMessage([TextPart("Be kind.")]), AssistantMessage([ReasoningPart(text="…"), TextPart("A cat.")])
+    _ = AssistantMessage(tool_calls=[call, call]), AssistantMessage(None, tool_calls=(call,))
+    _ = ToolMessage([result]), ToolMessage((result, result)), ToolResult("c1", (image,))
+    for types in [MessageType.USER], (MessageType.USER,), {MessageType.USER}, frozenset({MessageType.USER}):
+        _ = EventFilter(message_types=types), EventQuery(message_types=types)
+    _ = EventFilter(event_types=[EventType.MESSAGE], keywords=("a", "b")), EventFilter(keywords=["a", "b"])
+    _ = EventQuery(terms=["a", "b"]), EventQuery(terms=("a",))
+    _ = UserMessage([call])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    _ = AssistantMessage(tool_calls=call)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def events() -> None:

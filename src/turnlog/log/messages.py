@@ -1,7 +1,8 @@
 """Messages: what was said, as immutable values without identity (V-1).
 
 Two messages are equal when their content is; ``metadata`` and ``native`` take no part. ``content`` is None, a string,
-or a tuple of parts; one plain text part is the same as its string, and None is not the same as ``""``.
+or parts; one plain text part is the same as its string, and None is not the same as ``""``. Parts, calls and results
+may be given as any sequence and are kept as a tuple.
 """
 
 from __future__ import annotations
@@ -95,8 +96,9 @@ class ReasoningPart(Struct, frozen=True, tag_field="type", tag="reasoning", omit
         return f"ReasoningPart({_shortened(self.text or '')!r})"
 
 
+#: One part of a message's content.
 Part: TypeAlias = TextPart | MediaPart | ReasoningPart
-Content: TypeAlias = str | tuple[TextPart | MediaPart | ReasoningPart, ...] | None
+Content: TypeAlias = str | Sequence[TextPart | MediaPart | ReasoningPart] | None
 
 
 class ToolCall(Struct, frozen=True):
@@ -175,7 +177,7 @@ class _Message(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="rol
         """The content as parts, whichever way it was given."""
         if self.content is None:
             return ()
-        return (TextPart(self.content),) if isinstance(self.content, str) else self.content
+        return (TextPart(self.content),) if isinstance(self.content, str) else tuple(self.content)
 
     def replace(self, **changes: Any) -> Self:
         """A changed copy, validated again."""
@@ -194,9 +196,9 @@ class _Message(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="rol
         return hash((type(self).__name__, self._identity()))
 
     def __repr__(self) -> str:
-        if isinstance(self.content, tuple):
-            return f"{type(self).__name__}({_shortened(', '.join(map(repr, self.content)))})"
-        return f"{type(self).__name__}({self.content if self.content is None else _shortened(self.content)!r})"
+        if self.content is None or isinstance(self.content, str):
+            return f"{type(self).__name__}({self.content and _shortened(self.content)!r})"
+        return f"{type(self).__name__}({_shortened(', '.join(map(repr, self.content)))})"
 
 
 class SystemMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="system"):
@@ -220,7 +222,7 @@ class UserMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_field
 class AssistantMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="assistant"):
     """A model's reply: content, tool calls, or both."""
 
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: Sequence[ToolCall] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -243,7 +245,7 @@ class AssistantMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_
 class ToolMessage(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="tool"):
     """The results of one or more tool calls."""
 
-    results: tuple[ToolResult, ...]
+    results: Sequence[ToolResult]
     metadata: dict[str, Any] = field(default_factory=dict)
     native: Native | None = None
 

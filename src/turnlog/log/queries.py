@@ -29,11 +29,11 @@ class EventQuery(Struct, frozen=True, kw_only=True):
     begins.
     """
 
-    terms: tuple[str, ...] = ()
+    terms: Sequence[str] = ()
     match: Match = Match.ANY
     since: datetime | None = None
     until: datetime | None = None
-    message_types: frozenset[MessageType] = frozenset()
+    message_types: Collection[MessageType] = frozenset()
     include_summaries: bool = False
     page: int = 0
     page_size: int = DEFAULT_PAGE_SIZE
