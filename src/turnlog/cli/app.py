@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 from typer.main import get_command
 
 from turnlog.cli import changing, export_command, finding, import_command, keeping, showing
+from turnlog.cli.terminal import print_line
 
 app = typer.Typer(
     name="turnlog",
-    help="Conversation logs of LLM applications: import them, read them by turns, search, fork, rewind, export.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's signature
+    if wanted:
+        print_line(f"turnlog {version('turnlog')}")
+        raise typer.Exit
+
 
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Files": {"import": import_command.import_, "export": export_command.export, "backup": keeping.backup},
@@ -33,6 +42,15 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
 for panel, commands in _COMMANDS.items():
     for name, function in commands.items():
         app.command(name, rich_help_panel=panel)(function)
+
+
+@app.callback()
+def _turnlog(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Conversation logs of LLM applications: import them, read them by turns, search, fork, rewind, export."""
 
 
 def run(arguments: Sequence[str]) -> None:

@@ -36,9 +36,9 @@ class ExportFormat(StrEnum):
 
 
 SessionsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="SESSION...", help="The sessions' ids.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="SESSION...", help="The sessions' ids; all if none is named.", show_default=False),
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="All sessions.")]
 OwnerOption = Annotated[
     str | None, typer.Option("--principal", metavar="NAME", help="All sessions of this owner.", show_default=False)
 ]
@@ -54,7 +54,6 @@ OutputOption = Annotated[
 
 def export(
     sessions: SessionsArgument = None,
-    all_sessions: AllOption = False,
     principal: OwnerOption = None,
     format_: FormatOption = ExportFormat.TURNLOG,
     view: ViewOption = False,
@@ -62,8 +61,8 @@ def export(
     store: StoreOption = None,
 ) -> None:
     """Write sessions as JSON Lines: in turnlog's own form, or as OpenAI chat messages, one session a line."""
-    if (bool(sessions) + all_sessions + (principal is not None)) != 1:
-        raise InvalidValueError("name the sessions to export, or say --all or --principal")
+    if sessions and principal is not None:
+        raise InvalidValueError("name the sessions, or say --principal: not both")
     if view and format_ is not ExportFormat.OPENAI_CHAT:
         raise InvalidValueError("--view goes with --format openai-chat: turnlog's own form holds the whole log")
     with existing_store(store) as repository, _sink(output) as sink:

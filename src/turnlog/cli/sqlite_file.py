@@ -69,7 +69,7 @@ def _copy(source: Path, partial: Path, on_progress: Callable[[int, int], None]) 
 
 
 def check_file(path: Path) -> list[str]:
-    """What SQLite itself finds wrong with the file: damaged pages, indexes that disagree, rows without their session."""
+    """What SQLite itself finds wrong: damaged pages, indexes that disagree, rows without their session."""
     with translated(str(path)), contextlib.closing(_read_only(path)) as connection:
         problems = list(_problems(connection, "integrity_check"))
         orphans = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST_PROBLEMS)

@@ -6,7 +6,8 @@ one a line, or one message a line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, BinaryIO, NamedTuple
 
@@ -129,7 +130,7 @@ class ConversationReader:
 
     def _document(self, stream: BinaryIO, on_fault: OnFault) -> Iterator[Conversation]:
         reader = JsonStream(stream.read, longest=self._longest)
-        try:
+        with self._named(reader):
             if reader.peek() == "[":
                 yield from self._list(reader, on_fault)
             elif reader.peek() == "{":
@@ -137,10 +138,15 @@ class ConversationReader:
             else:
                 raise InvalidValueError("expecting a list or an object")
             reader.end()
+
+    @contextmanager
+    def _named(self, reader: JsonStream) -> Generator[None]:
+        """Say where a document is broken; nobody can say where its next conversation would begin."""
+        try:
+            yield
         except ImportFormatError:
             raise
         except InvalidJsonError as error:
-            # Where a document is broken, nobody can say where its next conversation begins.
             raise ImportFormatError(self._source.name, error.line, f"invalid JSON: {error.reason}") from error
         except InvalidValueError as error:
             raise ImportFormatError(self._source.name, reader.line, str(error)) from error
@@ -151,7 +157,8 @@ class ConversationReader:
             reader.peek()
             line, data = reader.line, reader.value()
             if number == 1 and is_object(data) and "messages" not in data:
-                yield Conversation(1, line, {}, _streamed(reader, elements, Found(line, data, "messages[0]")))
+                first = Found(line, data, "messages[0]")
+                yield Conversation(1, line, {}, self._streamed(reader, elements, first))
             else:
                 yield from self._whole(data, number, line, on_fault)
 
@@ -159,20 +166,31 @@ class ConversationReader:
         fields: dict[str, Any] = {}
         has_messages = False
         line = reader.line
-        for key in reader.object():
-            if key != "messages":
-                fields[key] = reader.value()
-            elif has_messages:
-                raise InvalidJsonError("'messages' stands twice", reader.line)
-            else:
-                has_messages = True
-                yield from _streamed(reader, reader.array(), None)
+        with self._named(reader):
+            for key in reader.object():
+                if key != "messages":
+                    fields[key] = reader.value()
+                elif has_messages:
+                    raise InvalidJsonError("'messages' stands twice", reader.line)
+                else:
+                    has_messages = True
+                    yield from self._streamed(reader, reader.array(), None)
         if has_messages:
             self._fields.update(fields)
         elif "role" in fields:
             yield Found(line, fields, "message")
         else:
             on_fault(line, "an object with neither 'messages' nor 'role'")
+
+    def _streamed(self, reader: JsonStream, elements: Iterator[None], first: Found | None) -> Iterator[Found]:
+        """Messages that are the elements of an array under the reader; ``first`` has been read already."""
+        if first is not None:
+            yield first
+        with self._named(reader):
+            for index, _ in enumerate(elements, 0 if first is None else 1):
+                reader.peek()
+                line = reader.line
+                yield Found(line, reader.value(), f"messages[{index}]")
 
     def _whole(self, data: Any, number: int, line: int, on_fault: OnFault) -> Iterator[Conversation]:
         """A conversation that is one value: a list of messages, or an object around one."""
@@ -188,15 +206,3 @@ class ConversationReader:
             return on_fault(line, f"{what} must be a list, not {json_name(messages)}")
         found = (Found(line, message, f"messages[{index}]") for index, message in enumerate(messages))
         yield Conversation(number, line, fields, found)
-
-
-def _streamed(reader: JsonStream, elements: Iterator[None], first: Found | None) -> Iterator[Found]:
-    """Messages that are the elements of an array under the reader."""
-    count = 0
-    if first is not None:
-        yield first
-        count = 1
-    for index, _ in enumerate(elements, count):
-        reader.peek()
-        line = reader.line
-        yield Found(line, reader.value(), f"messages[{index}]")
