@@ -44,8 +44,7 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.expires_at is not None:
             force_setattr(self, "expires_at", as_utc(self.expires_at, "expires_at"))
         if self.time_to_live is not None:
-            if not isinstance(self.time_to_live, timedelta) or self.time_to_live <= timedelta():
-                raise InvalidValueError(f"time_to_live must be a positive timedelta, not {self.time_to_live!r}")
+            check_time_to_live(self.time_to_live)
             if self.expires_at is None:
                 raise InvalidValueError("a session with time_to_live has an expires_at")
         force_setattr(self, "metadata", storable_dict(self.metadata, "metadata"))
@@ -65,3 +64,10 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """A changed copy, validated again."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         return type(self)(**fields | changes)
+
+
+def check_time_to_live(value: object) -> timedelta:
+    """Return ``value`` if it is a positive duration."""
+    if not isinstance(value, timedelta) or value <= timedelta():
+        raise InvalidValueError(f"time_to_live must be a positive timedelta, not {value!r}")
+    return value
