@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.log.untyped import untyped
 from turnlog.errors import InvalidValueError, UnstorableError
 from turnlog.log.session import Session
 from turnlog.storage.changes import SessionChange
@@ -76,15 +75,43 @@ def test_unset_is_a_list() -> None:
         SessionChange(unset="abc")
 
 
-def test_what_a_session_refuses_is_refused() -> None:
-    with pytest.raises(UnstorableError):
-        applied(session(), set={"at": START})
+REFUSED: tuple[dict[str, Any], ...] = (
+    {"metadata": None},
+    {"metadata": [("a", 1)]},
+    {"metadata": {"at": START}},
+    {"metadata": {5: 1}},
+    {"set": None},
+    {"set": {"at": START}},
+    {"set": {"a": {"b": {1}}}},
+    {"unset": 5},
+    {"principal": ""},
+    {"principal": "a\n"},
+    {"principal": 5},
+    {"expires_at": START.replace(tzinfo=None)},
+    {"expires_at": "2026-01-01"},
+    {"time_to_live": 5},
+    {"time_to_live": timedelta()},
+    {"time_to_live": -HOUR},
+)
+
+
+@pytest.mark.parametrize("changes", REFUSED, ids=str)
+def test_a_change_that_no_session_takes_is_refused_when_it_is_made(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidValueError):
-        applied(session(), principal="")
-    with pytest.raises(InvalidValueError):
-        applied(session(), expires_at=START.replace(tzinfo=None))
-    with pytest.raises(InvalidValueError):
-        applied(session(), time_to_live=untyped(5))
+        SessionChange(**changes)
+
+
+def test_an_unstorable_value_names_its_path() -> None:
+    with pytest.raises(UnstorableError) as caught:
+        SessionChange(set={"a": [START]})
+    assert caught.value.path == "set['a'][0]"
+
+
+def test_a_change_holds_copies() -> None:
+    values: dict[str, Any] = {"tags": ["a"]}
+    change = SessionChange(metadata=values, set=values)
+    values["tags"].append("b")
+    assert change.applied(session(), NOW).metadata == {"tags": ["a"]}
 
 
 def test_created_at_and_id_stay() -> None:
