@@ -168,17 +168,16 @@ class SqlRepository:
 
     def _settle(self, session_id: str, batch: Batch, failed: CommitFailedError) -> AppendResult:
         """The answer to a commit is lost: look the ids up once (R-14)."""
-        ids = [event.id for event in batch]
         try:
-            stored = self.find_events(session_id, event_ids=ids)
-            version = self.version(session_id)
-        except StoreError as error:
-            raise AppendOutcomeUnknownError(session_id, tuple(ids)) from error
-        if len(stored) < len(batch):
+            stored = self._driver.read(lambda: finding.settle(session_id, batch, self._now()))
+        except (StoreError, SessionNotFoundError) as error:
+            raise AppendOutcomeUnknownError(session_id, tuple(event.id for event in batch)) from error
+        if stored is None:
             raise failed.cause
         decided = failed.decided
-        is_replay = isinstance(decided, AppendResult) and decided.is_replay
-        return AppendResult(tuple(stored), version, is_replay)
+        # Where this call would have put them, it is this call that has stored them.
+        is_own = isinstance(decided, AppendResult) and not decided.is_replay and decided.events == stored.events
+        return AppendResult(stored.events, stored.version, is_replay=not is_own)
 
     def restore(self, session: Session, batches: Iterable[Batch]) -> RestoreResult:
         """See the protocol."""
@@ -268,8 +267,8 @@ class SqlRepository:
 
     def fill_index(self, key: str) -> int:
         """Index all sessions by a further metadata key, from now on; returns how many have a value under it (V-2)."""
-        filled = self._driver.write(lambda _: indexing.fill(check_name("an indexed key", key)))
-        self._settings = StoreSettings(self._driver.read(indexing.read_keys), self._counter)
+        filled, indexed = self._driver.write(lambda _: indexing.fill(check_name("an indexed key", key)))
+        self._settings = StoreSettings(indexed, self._counter)
         return filled
 
     def close(self) -> None:

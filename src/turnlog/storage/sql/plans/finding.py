@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from turnlog.errors import SessionNotFoundError
 from turnlog.log.events import SessionEvent
 from turnlog.log.names import check_name
+from turnlog.storage.protocol import AppendResult
+from turnlog.storage.rules import is_replay
 from turnlog.storage.sql import rows
 from turnlog.storage.sql import statements as sql
 from turnlog.storage.sql.plans.appending import find_by_ids
@@ -18,6 +21,18 @@ def version(session_id: str, now: datetime) -> Plan[int]:
     """The log's version; 0 for an unknown session."""
     head = yield from find_head(session_id, now)
     return 0 if head is None else head.version
+
+
+def settle(session_id: str, batch: Sequence[SessionEvent], now: datetime) -> Plan[AppendResult | None]:
+    """What the log holds of a batch whose commit gave no answer: all, or None; raises if it cannot tell (R-14)."""
+    head = yield from find_head(session_id, now)
+    if head is None:
+        # It was there when the batch was written: whether it went with the batch or without it, nobody knows.
+        raise SessionNotFoundError(session_id)
+    stored = yield from find_by_ids(session_id, head.key, [event.id for event in batch])
+    if not is_replay(batch, stored):
+        return None
+    return AppendResult(tuple(stored[event.id] for event in batch), head.version, is_replay=True)
 
 
 def find_events(

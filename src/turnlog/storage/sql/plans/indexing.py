@@ -37,11 +37,11 @@ def add_keys(wanted: Sequence[str]) -> Plan[tuple[str, ...]]:
     return (*known, *missing)
 
 
-def fill(key: str) -> Plan[int]:
-    """Index all sessions by ``key`` and keep the index from now on; returns how many have a value."""
+def fill(key: str) -> Plan[tuple[int, tuple[str, ...]]]:
+    """Index all sessions by ``key`` and keep the index from now on; returns how many have a value, and all keys."""
     known = yield from read_keys()
     if key in known:
-        return 0
+        return 0, known
     filled, last = 0, 0
     while found := (yield Statement(sql.SESSIONS_BEHIND, (last, _SESSIONS_AT_ONCE))):
         for row in found:
@@ -51,7 +51,7 @@ def fill(key: str) -> Plan[int]:
                     yield Statement(sql.ADD_ATTRIBUTE, (name, value, row[1], last))
                     filled += 1
     yield from _save((*known, key))
-    return filled
+    return filled, (*known, key)
 
 
 def _save(keys: Sequence[str]) -> Plan[None]:

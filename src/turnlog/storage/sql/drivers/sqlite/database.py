@@ -27,6 +27,7 @@ T = TypeVar("T")
 #: Idle reading connections kept open; more are opened when more threads read at once.
 _MOST_IDLE = 8
 
+_ONLY_READ = Statement("PRAGMA query_only = ON")
 _BEGIN = Statement("BEGIN")
 _COMMIT = Statement("COMMIT")
 
@@ -73,7 +74,8 @@ class SqliteDatabase:
         self._idle: deque[Connection] = deque()
         self._reads = Reads()
         self._lock = threading.RLock()
-        self._writer = GroupWriter(Transaction(self._execute_writing), self._after_commit)
+        transaction = Transaction(self._execute_writing, self._abandon_writing)
+        self._writer = GroupWriter(transaction, self._after_commit)
 
     def submit(self, make: PlanFactory[T]) -> Job[T]:
         """Queue a write. It runs in some thread's ``complete``, together with what waits beside it."""
@@ -117,10 +119,21 @@ class SqliteDatabase:
 
     def _execute_writing(self, statement: Statement) -> Rows:
         self._check_open()
-        if self._writing is None:  # closed by a fork
+        if self._writing is None:  # closed by a fork, or abandoned
             self._writing = self._new_connection()
             self._checkpointer = Checkpointer(self._writing, self.options)
         return execute_on(self._writing, statement, self.options.path)
+
+    def _abandon_writing(self) -> None:
+        if self._writing is None:
+            return
+        if self.options.in_memory:  # the data live as long as the connection
+            with suppress(sqlite3.Error):
+                self._writing.rollback()
+            return
+        with suppress(sqlite3.Error):
+            self._writing.close()
+        self._writing = self._checkpointer = None
 
     def _after_commit(self) -> None:
         if self._checkpointer is not None:
@@ -131,8 +144,12 @@ class SqliteDatabase:
             return self._idle.pop()
         except IndexError:
             connection = self._new_connection()
-            connection.execute("PRAGMA query_only = ON")
-            return connection
+        try:
+            execute_on(connection, _ONLY_READ, self.options.path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _give_back(self, connection: Connection) -> None:
         self._idle.append(connection)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-from turnlog.errors import StoreError, TurnlogError
+from turnlog.errors import StoreBusyError, StoreError, TurnlogError
 from turnlog.storage.sql.driver import CommitFailedError, UniqueViolationError, run_plan
 from turnlog.storage.sql.plans.plan import PlanFactory
 from turnlog.storage.sql.statements import Rows, Statement
@@ -22,10 +22,15 @@ _MOST_ATTEMPTS = 3
 
 
 class Transaction:
-    """What the writer asks of a connection; the one seam between it and the engine."""
+    """What the writer asks of a connection; the one seam between it and the engine.
 
-    def __init__(self, execute: Callable[[Statement], Rows]) -> None:
+    ``abandon`` lets go of a connection whose state is not known, with all that it has not committed; the next statement
+    is executed on a sound one.
+    """
+
+    def __init__(self, execute: Callable[[Statement], Rows], abandon: Callable[[], None]) -> None:
         self.execute = execute
+        self.abandon = abandon
 
     def begin(self) -> None:
         """Take the file's write lock."""
@@ -49,18 +54,22 @@ class Transaction:
         self.execute(Statement("COMMIT"))
 
     def rollback(self) -> None:
-        """Undo everything since ``begin``; an engine that has done so already says nothing."""
+        """Undo everything since ``begin``; fails if there is no transaction any more."""
         self.execute(Statement("ROLLBACK"))
 
 
 class Job(Generic[T]):
-    """One plan to run, and what came of it. The outcome is there once ``is_done``."""
+    """One plan to run, and what came of it. The outcome is there once ``is_done``.
+
+    ``doubt`` is there when a shared commit that it was accepted for has given no answer.
+    """
 
     def __init__(self, make: PlanFactory[T]) -> None:
         self.make = make
         self.is_done = False
         self.result: T | None = None
         self.error: BaseException | None = None
+        self.doubt: CommitFailedError | None = None
 
     def outcome(self) -> T:
         """Return or raise what came of it."""
@@ -130,6 +139,7 @@ class GroupWriter:
                     self._commit_alone(job)
         except BaseException as interruption:
             # A KeyboardInterrupt, at any moment: nobody may wait for an outcome that never comes, or be told a wrong one.
+            self._roll_back()
             cause = StoreError(f"the writer was interrupted: {interruption!r}")
             self._finish(group, CommitFailedError(cause, None))
             raise
@@ -138,19 +148,23 @@ class GroupWriter:
         """Run all in one transaction; False, with nothing stored, if that did not work out."""
         outcomes: list[tuple[Any, BaseException | None]] = []
         try:
-            self._transaction.begin()
+            self._begin()
         except StoreError as error:
             self._finish(group, error)  # none has run, and each has waited for the lock as long as it may
             return True
         try:
             outcomes.extend(self._part(job) for job in group)
-            self._transaction.commit()
         except StoreError:
             self._roll_back()
             return False
-        except BaseException:
-            self._roll_back()
-            raise
+        try:
+            self._commit(outcomes)
+        except CommitFailedError as lost:
+            for job, (result, refusal) in zip(group, outcomes, strict=True):
+                job.doubt = CommitFailedError(lost.cause, result) if refusal is None else None
+            return False
+        except StoreError:
+            return False
         # Only now: no outcome, conflict and replay included, is given before the commit.
         for job, (result, refusal) in zip(group, outcomes, strict=True):
             job.result, job.error, job.is_done = result, refusal, True
@@ -184,19 +198,22 @@ class GroupWriter:
     def _commit_alone(self, job: Job[Any]) -> None:
         try:
             job.result = self._alone(job)
+            if job.doubt is not None and job.doubt.decided and not job.result:
+                raise job.doubt  # such as a delete that finds nothing any more
         except Exception as error:  # whatever it is, it is this job's outcome
-            job.error = error
+            # Accepted in a commit whose answer is lost, and refused now: its own effect may be what stands in its way.
+            job.error = job.doubt or error
         job.is_done = True
 
     def _alone(self, job: Job[T]) -> T:
         for attempt in range(_MOST_ATTEMPTS):
-            self._transaction.begin()
+            self._begin()
             try:
                 result = run_plan(job.make(attempt), self._transaction.execute)
             except UniqueViolationError:
                 self._roll_back()
                 continue
-            except BaseException:
+            except Exception:
                 self._roll_back()
                 raise
             self._commit(result)
@@ -204,16 +221,30 @@ class GroupWriter:
             return result
         raise StoreError("a unique key was violated again after looking first")
 
+    def _begin(self) -> None:
+        try:
+            self._transaction.begin()
+        except StoreBusyError:
+            raise
+        except StoreError:
+            # What the connection suffers from, or is still in the middle of, must not be the next job's trouble.
+            self._transaction.abandon()
+            raise
+
     def _commit(self, decided: object) -> None:
         try:
             self._transaction.commit()
         except StoreError as error:
-            self._roll_back()
+            if self._roll_back():
+                raise  # the transaction was still open: nothing of it is stored
             raise CommitFailedError(error, decided) from error
 
-    def _roll_back(self) -> None:
+    def _roll_back(self) -> bool:
+        """Undo everything since ``begin``; False if there was no transaction to undo, or no way to."""
         try:
             self._transaction.rollback()
         except TurnlogError:
-            # The engine has rolled back by itself (a full disk), or the connection is gone, and its transaction with it.
-            return
+            # The engine has rolled back by itself (a full disk), or the connection is of no use: closed, it holds no lock.
+            self._transaction.abandon()
+            return False
+        return True
