@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from turnlog.cli import changing, export_command, finding, import_command, keeping, showing
+from turnlog.cli import changing, compacting, export_command, finding, import_command, keeping, showing
 from turnlog.cli.terminal import print_line
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Files": {"import": import_command.import_, "export": export_command.export, "backup": keeping.backup},
     "Read": {"sessions": finding.sessions, "show": showing.show, "expand": showing.expand, "search": finding.search},
     "Change": {
+        "compact": compacting.compact,
         "fork": changing.fork,
         "rewind": changing.rewind,
         "clear": changing.clear,

@@ -1,0 +1,16 @@
+"""Models: the protocol of a provider adapter, and models that are scripted or replayed."""
+
+from turnlog.models.protocol import AsyncChatModel, ChatModel, Delta, Prompt, Reply, StreamItem, ToolSpec, Usage
+from turnlog.models.summarizer import chat_summarizer
+
+__all__ = [
+    "AsyncChatModel",
+    "ChatModel",
+    "Delta",
+    "Prompt",
+    "Reply",
+    "StreamItem",
+    "ToolSpec",
+    "Usage",
+    "chat_summarizer",
+]
