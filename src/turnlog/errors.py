@@ -138,7 +138,7 @@ class NotIndexedError(NotFoundError):
 
 
 class IndexNotBuiltError(NotFoundError):
-    """A store with sessions was opened with new indexed keys (V-2); the message names the command that fills the index."""
+    """A store with sessions was opened with new indexed keys (V-2); the message names the command that fills it."""
 
     exit_code = 7
     http_status = 503

@@ -74,7 +74,7 @@ def draft(request: CompactionRequest, plan: CompactionPlan) -> Draft:
 
 
 def batch_at(draft: Draft, version: int) -> tuple[SessionEvent, ...]:
-    """The boundary and its summary behind ``version``. What was appended since the draft stays in the view, unsummarised."""
+    """The boundary and its summary behind ``version``; what was appended since the draft stays in the view as it is."""
     end = version + 1 + len(draft.summary)
     overtaking = range(draft.version + 1, version + 1)
     positions = [

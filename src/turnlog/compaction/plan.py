@@ -26,8 +26,8 @@ class Summary(Struct, frozen=True):
 class CompactionPlan(Struct, frozen=True, kw_only=True):
     """The new view of a compaction: ``pinned``, then the summary if there is one, then ``preserved``.
 
-    Both hold events of the view that was asked about; whatever they leave out is covered. An empty ``reason`` marks a plan to
-    carry out; else nothing is to be done, and the reason says why.
+    Both hold events of the view that was asked about; whatever they leave out is covered. An empty ``reason`` marks a
+    plan to carry out; else nothing is to be done, and the reason says why.
     """
 
     strategy: str

@@ -15,17 +15,17 @@ EventSequence: TypeAlias = tuple[SessionEvent, ...]
 
 
 class EventsNeededError(Exception):
-    """Raised, and caught by the service, when a trigger looks at a view that has not been read: it is then asked again."""
+    """Raised when a trigger looks at a view that has not been read; the service reads the view and asks it again."""
 
 
 class CompactionRequest:
     """A session's view at one version. ``events`` are read only if they are asked for.
 
-    ``turns`` counts the view's real turns, ``tokens`` its messages on the base branch, pinned ones and summary included;
-    ``boundary`` is the position of the newest boundary, 0 without one.
+    ``turns`` counts the view's real turns, ``tokens`` its messages on the base branch, pinned ones and summary
+    included; ``boundary`` is the position of the newest boundary, 0 without one.
     """
 
-    def __init__(  # noqa: PLR0913 - what a trigger may ask of a view, given by keyword
+    def __init__(
         self,
         *,
         session_id: str,
@@ -93,7 +93,7 @@ class ViewParts:
 
 
 def view_parts(events: Sequence[SessionEvent]) -> ViewParts:
-    """Cut a view. Turn starts are told as in the log: a view holds whole turns, so runs of one opening stay together."""
+    """Cut a view. Turns start as in the log: a view holds whole turns, so the messages of one opening stay together."""
     base = _base_of(events)
     systems: list[SessionEvent] = []
     summary: list[SessionEvent] = []

@@ -53,10 +53,11 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
 class SummarizingCompactionStrategy(Struct, frozen=True):
     """Covers what ``keep`` would cover, and the earlier summary too; ``summarize`` tells both again in one text.
 
-    ``summarize`` is any callable on a :class:`SummaryRequest`, sync or async, that returns text or a :class:`Summary`. It is
-    given the base branch's messages; what branches did leaves with its turn. ``overlap`` messages of what is kept are shown for
-    orientation. More than ``max_input_tokens`` are told in parts, each with the summary of those before. The text may have
-    ``max_summary_tokens``, by default a tenth of the budget: of ``keep``'s tokens, else of the input's.
+    ``summarize`` is any callable on a :class:`SummaryRequest`, sync or async, that returns text or a
+    :class:`Summary`. It is given the base branch's messages; what branches did leaves with its turn. ``overlap``
+    messages of what is kept are shown for orientation. More than ``max_input_tokens`` are told in parts, each with
+    the summary of those before. The text may have ``max_summary_tokens``, by default a tenth of the budget: of
+    ``keep``'s tokens, else of the input's.
     """
 
     summarize: Summarize
@@ -102,7 +103,8 @@ class SummarizingCompactionStrategy(Struct, frozen=True):
             total = Summary(summary.text, summary.model or spent.model, _added(spent.usage, summary.usage))
             if not summary.text.strip():
                 return CompactionPlan(strategy="summary", reason="the summary is blank", summary=total)
-            length, told = request.counter.count(summary.text), request.counter.count(f"{prior or ''}{portions[0].text}")
+            length = request.counter.count(summary.text)
+            told = request.counter.count(f"{prior or ''}{portions[0].text}")
             if length > self._longest_summary():
                 reason = f"the summary has {length} tokens, more than {self._longest_summary()}"
                 return CompactionPlan(strategy="summary", reason=reason, summary=total)

@@ -36,6 +36,7 @@ class AnyOf(_Composable, frozen=True):
     second: Trigger
 
     def __call__(self, request: CompactionRequest) -> bool:
+        """Ask the second only if the first does not fire."""
         return self.first(request) or self.second(request)
 
 
@@ -46,13 +47,15 @@ class AllOf(_Composable, frozen=True):
     second: Trigger
 
     def __call__(self, request: CompactionRequest) -> bool:
+        """Ask the second only if the first fires."""
         return self.first(request) and self.second(request)
 
 
 class Always(_Composable, frozen=True):
     """Fires whenever it is asked."""
 
-    def __call__(self, request: CompactionRequest) -> bool:
+    def __call__(self, request: CompactionRequest) -> bool:  # noqa: ARG002 - what every trigger is called with
+        """Fire."""
         return True
 
 
@@ -70,6 +73,7 @@ class TurnCountTrigger(_Composable, frozen=True):
         check_count("turns", self.turns, least=1)
 
     def __call__(self, request: CompactionRequest) -> bool:
+        """Compare the view's real turns; its events are not read."""
         return request.turns >= self.turns
 
 
@@ -82,14 +86,15 @@ class TokenCountTrigger(_Composable, frozen=True):
         check_count("tokens", self.tokens, least=1)
 
     def __call__(self, request: CompactionRequest) -> bool:
+        """Compare the view's tokens; its events are not read."""
         return request.tokens >= self.tokens
 
 
 class ContextWindowTrigger(_Composable, frozen=True):
     """Fires when the last reply's reported input filled ``share`` of a model's ``window``, or more.
 
-    The report knows what the log does not: system prompt and tool schemas as sent. One from before the newest boundary speaks
-    of another view and is not used; without a report the view's own tokens are.
+    The report knows what the log does not: system prompt and tool schemas as sent. One from before the newest
+    boundary speaks of another view and is not used; without a report the view's own tokens are.
     """
 
     share: float
@@ -101,6 +106,7 @@ class ContextWindowTrigger(_Composable, frozen=True):
             raise InvalidValueError(f"share is a number above 0 and up to 1, not {self.share!r}")
 
     def __call__(self, request: CompactionRequest) -> bool:
+        """Compare what the last reply reported, or else the view's tokens."""
         reported = reported_input_tokens(request)
         used = request.tokens if reported is None else reported
         return used >= self.share * self.window
@@ -115,7 +121,7 @@ def reported_input_tokens(request: CompactionRequest) -> int | None:
     ]
     newest = next((event.content for event in reversed(replies) if not event.is_synthetic), None)
     usage = None if newest is None else newest.metadata.get(MessageMetadata.USAGE)
-    tokens = usage.get("input_tokens") if isinstance(usage, dict) else None
+    tokens = cast("dict[str, object]", usage).get("input_tokens") if isinstance(usage, dict) else None
     return tokens if type(tokens) is int else None
 
 

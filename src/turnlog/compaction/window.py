@@ -27,9 +27,9 @@ class Cut(Struct, frozen=True):
 class WindowCompactionStrategy(Struct, frozen=True, kw_only=True):
     """Keeps the newest ``last_turns`` turns, or ``last_events`` events, or ``max_tokens`` tokens; exactly one is given.
 
-    A cut falls on a turn start only: one that lands inside a turn moves forward to the next start, or back to the last. The
-    newest turn stays whole whatever its size, and so does an earlier one with a call marked pending. The system message in
-    force, the preamble and an earlier summary are pinned, and count towards ``max_tokens``.
+    A cut falls on a turn start only: one that lands inside a turn moves forward to the next start, or back to the
+    last. The newest turn stays whole whatever its size, and so does an earlier one with a call marked pending. The
+    system message in force, the preamble and an earlier summary are pinned, and count towards ``max_tokens``.
     """
 
     last_turns: int | None = None

@@ -15,8 +15,8 @@ from turnlog.log.turns import turn_starts
 class Tally(Struct, frozen=True):
     """The sums of a view at ``version``, behind the boundary at ``boundary`` (0: none).
 
-    ``turns`` counts real turns, ``tokens`` the messages of the base branch. ``log`` tells this log from any other that ever
-    had the session's id: sums of one are never carried on with another.
+    ``turns`` counts real turns, ``tokens`` the messages of the base branch. ``log`` tells this log from any other
+    that ever had the session's id: sums of one are never carried on with another.
     """
 
     log: str

@@ -12,7 +12,8 @@ from msgspec import Struct
 from turnlog.errors import InvalidValueError, MissingExtraError
 from turnlog.log.messages import AssistantMessage, Content, MediaPart, Message, ReasoningPart, ToolMessage
 
-#: What one image, sound or file counts: about a large image at OpenAI's and Anthropic's published rates. Never its base64.
+#: What one image, sound or file counts: about a large image at OpenAI's and Anthropic's published rates. Never its
+#: base64.
 MEDIA_TOKENS: Final = 800
 #: What a message costs beside its content (role and separators, in OpenAI's published recipe).
 MESSAGE_TOKENS: Final = 4
@@ -107,7 +108,7 @@ def counter_named(name: str) -> TokenCounter:
 
 
 def message_tokens(message: Message, counter: TokenCounter) -> int:
-    """What a message costs in a prompt: its text as rendered, its media at the stated figure, and a little for itself."""
+    """What a message costs in a prompt: its text as rendered, its media at the stated figure, a little for itself."""
     media = sum(isinstance(part, MediaPart) for part in _parts(message))
     return MESSAGE_TOKENS + media * MEDIA_TOKENS + sum(counter.count(text) for text in rendered_parts(message))
 
