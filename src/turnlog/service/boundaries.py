@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from turnlog.errors import InvalidValueError, UnreadableDataError, VersionOutOfRangeError
-from turnlog.log.event_filter import EventFilter
+from turnlog.log.event_filter import Branch, EventFilter
 from turnlog.log.events import EventType, SessionEvent
-from turnlog.log.messages import MessageType, SystemMessage, UserMessage
+from turnlog.log.messages import MessageType, UserMessage
 from turnlog.log.turns import TurnState
-from turnlog.log.view import Boundary, BoundaryError, Range, ranges_of, read_boundary, segments, without
+from turnlog.log.view import Boundary, BoundaryError, Range, read_boundary, segments, without
 from turnlog.log.windows import Window
 
 #: The newest event whatever it is; with whole turns, its turn from the start.
@@ -20,7 +20,7 @@ NEWEST_BOUNDARY: Final = EventFilter(event_types={EventType.COMPACTION}, window=
 FIRST_USER_MESSAGE: Final = EventFilter(
     message_types={MessageType.USER}, exclude_synthetic=True, window=Window.page(0, 1)
 )
-#: The system messages of the view: one is in force, the latest.
+#: The system messages of the view, of which one is in force.
 SYSTEM_MESSAGES: Final = EventFilter.active().merge(EventFilter(message_types={MessageType.SYSTEM}))
 
 
@@ -67,16 +67,10 @@ def boundary_of(event: SessionEvent) -> Boundary:
         raise UnreadableDataError(event.session_id, event.position, str(error)) from error
 
 
-def latest_system_message(events: Sequence[SessionEvent]) -> SessionEvent | None:
-    """The stored system message in force: the latest by position, wherever it stands in the view (C-5)."""
-    systems = [event for event in events if isinstance(event.message, SystemMessage)]
-    return max(systems, key=lambda event: event.position or 0, default=None)
-
-
-def kept_by_clear(events: Sequence[SessionEvent]) -> tuple[Range, ...]:
-    """What is left of a view with these system messages: the one in force."""
-    latest = latest_system_message(events)
-    return ranges_of([] if latest is None else [latest.position or 0])
+def latest_seen(events: Sequence[SessionEvent], branch: Branch) -> SessionEvent | None:
+    """The latest of ``events`` by position, wherever it stands in the view, that an agent on ``branch`` sees (F-7)."""
+    seen = EventFilter(branch=branch)
+    return max(filter(seen.matches, events), key=lambda event: event.position or 0, default=None)
 
 
 def boundary_event(

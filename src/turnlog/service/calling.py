@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from turnlog.errors import InvalidValueError
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 async def call_async(function: Callable[[A], T | Awaitable[T]], argument: A) -> T:
-    """Await an async function; run any other in a thread, with the caller's context variables, so that nothing blocks."""
+    """Await an async function; run any other in a thread, with the caller's context variables: nothing blocks."""
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
     result = function(argument) if is_async else await asyncio.to_thread(function, argument)
-    return await result if inspect.isawaitable(result) else result
+    return cast("T", await result if inspect.isawaitable(result) else result)
 
 
 def call_sync(function: Callable[[A], T | Awaitable[T]], argument: A) -> T:

@@ -55,12 +55,12 @@ class Compactor:
                 return _unchanged("another compaction of this session is running")
             self._running.add(session_id)
         try:
-            return self._compact(session_id, strategy, trigger, dry_run)
+            return self._compact(session_id, strategy, trigger, dry_run=dry_run)
         finally:
             with self._lock:
                 self._running.discard(session_id)
 
-    def _compact(self, session_id: str, strategy: Strategy, trigger: Trigger, dry_run: bool) -> CompactionResult:
+    def _compact(self, session_id: str, strategy: Strategy, trigger: Trigger, *, dry_run: bool) -> CompactionResult:
         tally = self._tally(session_id)
         if not self._is_due(session_id, trigger, tally):
             return _unchanged("the trigger did not fire")
@@ -112,7 +112,7 @@ class Compactor:
         while isinstance(outcome, SummaryNeeded):
             try:
                 summary = _as_summary(call_sync(outcome.summarize, outcome.request))
-            except Exception as error:  # whatever a user's summariser raises leaves the conversation as it is (C-6)
+            except Exception as error:  # noqa: BLE001 - whatever a user's summariser raises changes nothing (C-6)
                 reason = f"the summary failed: {type(error).__name__}: {error}"
                 return CompactionPlan(strategy="summary", reason=reason, summary=Summary(""))
             outcome = outcome.resume(summary)

@@ -15,23 +15,17 @@ from msgspec import UNSET, UnsetType
 
 from turnlog.compaction.plan import CompactionResult, Strategy
 from turnlog.compaction.triggers import Trigger, always
-from turnlog.errors import (
-    ReservedEventTypeError,
-    SessionAlreadyExistsError,
-    SessionBusyError,
-    SessionNotFoundError,
-    SystemMessageRefusedError,
-    VersionConflictError,
-)
-from turnlog.log.event_filter import EventFilter
+from turnlog.errors import SessionAlreadyExistsError, SessionBusyError, SessionNotFoundError, VersionConflictError
+from turnlog.log.event_filter import ANY_BRANCH, EventFilter
 from turnlog.log.events import SessionEvent
 from turnlog.log.messages import Message, SystemMessage
 from turnlog.log.names import new_id
 from turnlog.log.queries import EventQuery, SearchPage
-from turnlog.log.session import Session, SessionAttributes
+from turnlog.log.session import Session
 from turnlog.service import boundaries
 from turnlog.service._sync import views
 from turnlog.service._sync.compacting import Compactor
+from turnlog.service.arguments import DEFAULT_TURN_WAIT, check_appendable, check_options, fork_of, new_session
 from turnlog.storage.changes import SessionChange
 from turnlog.storage.opening import open_store
 from turnlog.storage.protocol import (
@@ -50,13 +44,16 @@ Messages: TypeAlias = list[Message]
 
 #: Between two looks at a busy session: short at first, then a quarter of a second.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.25
+#: A log that moves under clear or rewind is read again until the wait is over, and so often however short the wait is.
+_FEWEST_ATTEMPTS = 20
 
 
 class SessionService:
     """What an application calls. It holds no state of a session: the next call may come from another process.
 
-    ``default_time_to_live`` makes new sessions slide (R-7); without it they never expire. Appends of messages, ``clear`` and
-    ``rewind`` wait up to ``turn_wait`` for a turn that somebody else holds (H-11). Closing the service closes its store.
+    ``default_time_to_live`` makes new sessions slide (R-7); without it they never expire. Appends of messages,
+    ``clear`` and ``rewind`` wait up to ``turn_wait`` for a turn that somebody else holds (H-11). Closing the service
+    closes its store.
     """
 
     def __init__(
@@ -65,8 +62,9 @@ class SessionService:
         *,
         allow_system_messages: bool = False,
         default_time_to_live: timedelta | None = None,
-        turn_wait: timedelta = timedelta(seconds=30),
+        turn_wait: timedelta = DEFAULT_TURN_WAIT,
     ) -> None:
+        check_options(default_time_to_live, turn_wait)
         self._repository = repository
         self._allow_system_messages = allow_system_messages
         self._default_time_to_live = default_time_to_live
@@ -74,9 +72,22 @@ class SessionService:
         self._compactor = Compactor(repository)
 
     @classmethod
-    def open(cls, url: str, **options: Any) -> Self:
-        """A service on the store at ``url``; ``options`` are the constructor's."""
-        return cls(open_store(url), **options)
+    def open(
+        cls,
+        url: str,
+        *,
+        allow_system_messages: bool = False,
+        default_time_to_live: timedelta | None = None,
+        turn_wait: timedelta = DEFAULT_TURN_WAIT,
+    ) -> Self:
+        """A service on the store at ``url``; the options are the constructor's. A store's are for ``open_store``."""
+        check_options(default_time_to_live, turn_wait)
+        return cls(
+            open_store(url),
+            allow_system_messages=allow_system_messages,
+            default_time_to_live=default_time_to_live,
+            turn_wait=turn_wait,
+        )
 
     @property
     def repository(self) -> SessionRepository:
@@ -90,42 +101,50 @@ class SessionService:
         principal: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         expires_at: datetime | None = None,
-        time_to_live: timedelta | None | UnsetType = UNSET,
+        time_to_live: timedelta | UnsetType | None = UNSET,
     ) -> Session:
-        """Make a session; its id is a new UUIDv7 unless given. ``SessionAlreadyExistsError`` leaves the other untouched (R-2).
+        """Make a session; its id is a new UUIDv7 unless given.
 
-        ``time_to_live`` slides with every append, ``expires_at`` alone is fixed; ``time_to_live=None`` overrides the default.
+        ``SessionAlreadyExistsError`` leaves the session that has the id untouched (R-2). ``time_to_live`` slides with
+        every append, ``expires_at`` alone is fixed; ``time_to_live=None`` overrides the service's default.
         """
-        now = self._repository.clock()
-        if time_to_live is UNSET:
-            time_to_live = self._default_time_to_live if expires_at is None else None
-        if time_to_live is not None and expires_at is None:
-            expires_at = now + time_to_live
-        kept = dict(metadata or {})
-        if principal is not None:
-            kept[SessionAttributes.PRINCIPAL_NAME] = principal
-        return self._repository.create(
-            Session(
-                id=new_id() if session_id is None else session_id,
-                created_at=now,
-                expires_at=expires_at,
-                time_to_live=time_to_live,
-                metadata=kept,
-            )
+        session = new_session(
+            self._repository.clock(),
+            session_id,
+            principal=principal,
+            metadata=metadata,
+            expires_at=expires_at,
+            time_to_live=time_to_live,
+            default_time_to_live=self._default_time_to_live,
         )
+        return self._repository.create(session)
 
     def find(self, session_id: str) -> Session | None:
         """The session, or None where there is none or it has expired."""
         return self._repository.find(session_id)
 
-    def find_or_create(self, session_id: str, **options: Any) -> Session:
-        """The session, made with ``options`` (those of ``create``) if it is not there; they change nothing if it is."""
+    def find_or_create(
+        self,
+        session_id: str,
+        *,
+        principal: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        expires_at: datetime | None = None,
+        time_to_live: timedelta | UnsetType | None = UNSET,
+    ) -> Session:
+        """The session, made as ``create`` makes it if it is not there; if it is, the other arguments change nothing."""
         while True:
             found = self._repository.find(session_id)
             if found is not None:
                 return found
             try:
-                return self.create(session_id, **options)
+                return self.create(
+                    session_id,
+                    principal=principal,
+                    metadata=metadata,
+                    expires_at=expires_at,
+                    time_to_live=time_to_live,
+                )
             except SessionAlreadyExistsError:
                 continue  # somebody else was first; it may even have gone again since
 
@@ -153,9 +172,9 @@ class SessionService:
         metadata: Mapping[str, Any] | UnsetType = UNSET,
         set: Mapping[str, Any] | None = None,
         unset: Sequence[str] = (),
-        principal: str | None | UnsetType = UNSET,
-        expires_at: datetime | None | UnsetType = UNSET,
-        time_to_live: timedelta | None | UnsetType = UNSET,
+        principal: str | UnsetType | None = UNSET,
+        expires_at: datetime | UnsetType | None = UNSET,
+        time_to_live: timedelta | UnsetType | None = UNSET,
     ) -> Session:
         """Change metadata or expiry, atomically; see :class:`SessionChange` for what each argument means."""
         change = SessionChange(
@@ -182,18 +201,8 @@ class SessionService:
         """
         batch = (events,) if isinstance(events, SessionEvent) else tuple(events)
         for event in batch:
-            if isinstance(event, SessionEvent):
-                self._check_appendable(event)
+            check_appendable(event, allow_system_messages=self._allow_system_messages)
         return self._append_when_free(session_id, batch, expected_version, turn)
-
-    def _check_appendable(self, event: SessionEvent) -> None:
-        if event.is_boundary:
-            raise ReservedEventTypeError("COMPACTION events are written by compaction, rewind and clear alone (V-4)")
-        if isinstance(event.message, SystemMessage) and not self._allow_system_messages:
-            raise SystemMessageRefusedError(
-                "system messages are not stored by this service: send them with each request, or make the service with "
-                "allow_system_messages=True"
-            )
 
     def append_message(
         self,
@@ -255,15 +264,17 @@ class SessionService:
     ) -> Messages:
         """The messages of the active view: the context of a model.
 
-        Of the stored system messages only the latest is given, first (C-5), whatever ``filter`` hides; the rest is what the
-        filter, merged with the view, selects.
+        Of the stored system messages only one is given, first: the latest that the filter's branch sees, or, where it
+        names none, the latest in sight of the base branch (C-5). Nothing else in the filter hides it; the rest is what
+        the filter, merged with the view, selects.
         """
         chosen = EventFilter.active() if filter is None else filter.merge(EventFilter.active())
         found = self.events(session_id, chosen, as_of=as_of, missing_ok=missing_ok)
-        systems = found
+        view = found
         if filter is not None:
-            systems = self._repository.events(session_id, boundaries.SYSTEM_MESSAGES, as_of=as_of)
-        system = boundaries.latest_system_message(systems)
+            view = self._repository.events(session_id, boundaries.SYSTEM_MESSAGES, as_of=as_of)
+        branch = ANY_BRANCH if filter is None else filter.branch
+        system = views.system_in_force(self._repository, session_id, view, branch)
         others = [event.content for event in found if not isinstance(event.message, SystemMessage)]
         return others if system is None else [system.content, *others]
 
@@ -302,14 +313,15 @@ class SessionService:
 
     def _replace_view(self, session_id: str, strategy: str, target: int | None) -> SessionEvent:
         """Append the boundary that the newest version asks for; a log that moves meanwhile is read again."""
-        deadline = self._deadline()
+        deadline, attempts = self._deadline(), 0
         while True:
+            attempts += 1
             newest = self.version(session_id)
             event = views.boundary_for(self._repository, session_id, strategy, target, newest)
             try:
                 result = self._append_when_free(session_id, (event,), newest, None)
             except VersionConflictError:
-                if monotonic() > deadline:
+                if attempts >= _FEWEST_ATTEMPTS and monotonic() > deadline:
                     raise
             else:
                 return result.events[0]
@@ -335,9 +347,10 @@ class SessionService:
     ) -> CompactionResult:
         """Shrink the view if ``trigger`` fires on it: one boundary, and a summary if the strategy makes one (C-1).
 
-        Nothing is deleted: ``expand`` returns what the boundary covers. A summary that fails, is blank, or does not shrink the
-        view changes nothing; the result says why, and the attempt is not repeated until the view has grown by a fifth (C-6).
-        What is appended meanwhile stays in the view (C-7). Store errors are raised. ``dry_run`` decides and writes nothing.
+        Nothing is deleted: ``expand`` returns what the boundary covers. A summary that fails, is blank, or does not
+        shrink the view changes nothing; the result says why, and the attempt is not repeated until the view has grown
+        by a fifth (C-6). What is appended meanwhile stays in the view (C-7). Store errors are raised. ``dry_run``
+        decides and writes nothing.
         """
         return self._compactor.compact(session_id, strategy, trigger, dry_run=dry_run)
 
@@ -350,15 +363,7 @@ class SessionService:
     ) -> Session:
         """Copy the log up to version ``at`` into a new session, which names its source in its metadata (A-5)."""
         source = self._require(session_id)
-        now = self._repository.clock()
-        expires_at = source.expires_at if source.time_to_live is None else now + source.time_to_live
-        target = Session(
-            id=new_id() if new_session_id is None else new_session_id,
-            created_at=now,
-            expires_at=expires_at,
-            time_to_live=source.time_to_live,
-            metadata=source.metadata | {SessionAttributes.FORKED_FROM: session_id},
-        )
+        target = fork_of(source, self._repository.clock(), new_session_id)
         self._repository.fork(session_id, target, at=at)
         return target
 

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from turnlog.errors import EventNotFoundError, InvalidValueError
-from turnlog.log.event_filter import EventFilter
+from turnlog.log.event_filter import ANY_BRANCH, Branch, EventFilter
 from turnlog.log.events import EventMetadata, SessionEvent
-from turnlog.log.view import Range, positions_of
+from turnlog.log.messages import SystemMessage
+from turnlog.log.view import Range, positions_of, ranges_of
 from turnlog.service import boundaries
 from turnlog.storage.protocol import EventList, SessionRepository
 
@@ -15,18 +18,36 @@ from turnlog.storage.protocol import EventList, SessionRepository
 def boundary_for(
     repository: SessionRepository, session_id: str, strategy: str, target: int | None, newest: int
 ) -> SessionEvent:
-    """The boundary behind version ``newest`` that makes the view that of version ``target``, or empty where it is None."""
+    """The boundary behind version ``newest`` that makes the view that of version ``target``, or clears it for None."""
     before = _ranges_of_view(repository, session_id, newest)
     if target is None:
         systems = repository.events(session_id, boundaries.SYSTEM_MESSAGES, as_of=newest)
-        after = boundaries.kept_by_clear(systems)
+        kept = system_in_force(repository, session_id, systems, ANY_BRANCH)
+        after = ranges_of([] if kept is None else [kept.position or 0])
     else:
         boundaries.check_target(session_id, target, newest)
         after = _ranges_of_view(repository, session_id, _rewound(repository, session_id, target))
-    # Boundaries lie on the base branch, which is that of the first user message (V-5).
-    first = repository.events(session_id, boundaries.FIRST_USER_MESSAGE)
-    branch = first[0].branch if first else None
+    branch = _base_branch(repository, session_id)
     return boundaries.boundary_event(session_id, strategy, before, after, newest, branch)
+
+
+def system_in_force(
+    repository: SessionRepository, session_id: str, events: Sequence[SessionEvent], branch: Branch
+) -> SessionEvent | None:
+    """Of the system messages among ``events`` the latest that ``branch`` sees, or the base branch for ANY_BRANCH (C-5).
+
+    What a sub-agent was told on a branch of its own is no instruction to its caller.
+    """
+    systems = [event for event in events if isinstance(event.message, SystemMessage)]
+    if branch is ANY_BRANCH and any(event.branch is not None for event in systems):
+        branch = _base_branch(repository, session_id)
+    return boundaries.latest_seen(systems, branch)
+
+
+def _base_branch(repository: SessionRepository, session_id: str) -> str | None:
+    """The branch of the first user message, on which boundaries lie too; root where there is none yet (V-5)."""
+    first = repository.events(session_id, boundaries.FIRST_USER_MESSAGE)
+    return first[0].branch if first else None
 
 
 def _ranges_of_view(repository: SessionRepository, session_id: str, version: int) -> tuple[Range, ...]:
