@@ -32,23 +32,33 @@ def moment(value: int) -> datetime:
     return _EPOCH + timedelta(microseconds=value)
 
 
-def stored_id(event_id: str) -> bytes | str:
-    """A canonical UUID as its 16 bytes, anything else as it is: an index entry of half the size, nothing lost."""
-    if len(event_id) == 36 and event_id[8] == event_id[13] == event_id[18] == event_id[23] == "-":
+#: Ends the bytes of an id that is no UUID; it stands in no UTF-8 text. Where they would be 16 bytes long, it stands twice.
+_END = b"\xff"
+_UUID_LENGTH, _UUID_BYTES, _DASHES = 36, 16, (8, 13, 18, 23)
+
+
+def stored_id(event_id: str) -> bytes:
+    """A canonical UUID as its 16 bytes, any other id as its text with an end mark, which is never 16 bytes long.
+
+    An index entry of half the size for most ids; no two ids become the same bytes.
+    """
+    if len(event_id) == _UUID_LENGTH and all(event_id[place] == "-" for place in _DASHES):
         digits = event_id.replace("-", "")
         try:
             data = bytes.fromhex(digits)
         except ValueError:
-            return event_id
-        if data.hex() == digits:
+            data = b""
+        # Compared again: fromhex() also takes capitals and blanks, which are other ids.
+        if len(data) == _UUID_BYTES and data.hex() == digits:
             return data
-    return event_id
+    text = event_id.encode() + _END
+    return text + _END if len(text) == _UUID_BYTES else text
 
 
-def event_id(stored: bytes | str) -> str:
+def event_id(stored: bytes) -> str:
     """The id back from :func:`stored_id`."""
-    if isinstance(stored, str):
-        return stored
+    if len(stored) != _UUID_BYTES:
+        return stored.rstrip(_END).decode()
     digits = stored.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 

@@ -42,7 +42,7 @@ CREATE INDEX session_attribute_of ON session_attribute (session_key);
 CREATE TABLE event (
   session_key INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
   position INTEGER NOT NULL,
-  event_id ANY NOT NULL,                 -- a canonical UUID as its 16 bytes, any other id as text
+  event_id BLOB NOT NULL,                -- a canonical UUID as its 16 bytes, any other id as marked text: see rows.py
   timestamp INTEGER NOT NULL,
   kind INTEGER NOT NULL,                 -- see turnlog.storage.sql.kinds
   batch INTEGER NOT NULL,                -- place in the batch, from 0
@@ -51,7 +51,7 @@ CREATE TABLE event (
   tokens INTEGER,                        -- counted by session.token_counter
   type TEXT,                             -- of own types only
   branch TEXT,                           -- NULL for root
-  run_id ANY,
+  run_id BLOB,                           -- in the same form
   body BLOB NOT NULL,
   PRIMARY KEY (session_key, position),
   UNIQUE (session_key, event_id)
