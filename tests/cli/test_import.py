@@ -39,22 +39,23 @@ PRETTY = {"indent": 2}
 COMPACT = {"separators": (",", ":")}
 
 
+#: What a JSON document may be, and the sessions that it becomes.
+DOCUMENTS: list[tuple[Any, dict[str, Any]]] = [
+    (TRIP, {"chat": TRIP}),
+    ({"messages": TRIP}, {"chat": TRIP}),
+    ({"id": "a", "messages": TRIP}, {"a": TRIP}),
+    ({"messages": TRIP, "id": "a", "source": "s", "model": "m"}, {"s/a": TRIP}),
+    ([TRIP, SHORT], {"chat": TRIP, "chat-2": SHORT}),
+    ([{"id": "a", "messages": TRIP}, {"messages": SHORT}], {"a": TRIP, "chat-2": SHORT}),
+    ([{"id": 7, "messages": TRIP}, SHORT], {"7": TRIP, "chat-2": SHORT}),
+    (user("hi"), {"chat": [user("hi")]}),
+    ([{"id": "empty", "messages": []}], {"empty": []}),
+    ([], {}),
+]
+
+
 @pytest.mark.parametrize("style", [{}, PRETTY, COMPACT], ids=["plain", "pretty", "compact"])
-@pytest.mark.parametrize(
-    ("value", "sessions"),
-    [
-        (TRIP, {"chat": TRIP}),
-        ({"messages": TRIP}, {"chat": TRIP}),
-        ({"id": "a", "messages": TRIP}, {"a": TRIP}),
-        ({"messages": TRIP, "id": "a", "source": "s", "model": "m"}, {"s/a": TRIP}),
-        ([TRIP, SHORT], {"chat": TRIP, "chat-2": SHORT}),
-        ([{"id": "a", "messages": TRIP}, {"messages": SHORT}], {"a": TRIP, "chat-2": SHORT}),
-        ([{"id": 7, "messages": TRIP}, SHORT], {"7": TRIP, "chat-2": SHORT}),
-        (user("hi"), {"chat": [user("hi")]}),
-        ([{"id": "empty", "messages": []}], {"empty": []}),
-        ([], {}),
-    ],
-)
+@pytest.mark.parametrize(("value", "sessions"), DOCUMENTS)
 def test_every_form_of_a_json_document(
     turnlog: CommandLine, file_of: FileOf, value: Any, sessions: dict[str, Any], style: dict[str, Any]
 ) -> None:
@@ -244,7 +245,7 @@ def test_invalid_lines_are_skipped_when_asked_and_named(turnlog: CommandLine, fi
 
 
 def test_invalid_conversations_are_skipped_whole(turnlog: CommandLine, file_of: FileOf) -> None:
-    values = [SHORT, [user("x"), {"role": "critic"}], {"id": [], "messages": []}, TRIP]
+    values: list[Any] = [SHORT, [user("x"), {"role": "critic"}], {"id": [], "messages": []}, TRIP]
     for path in (file_of(*values), file_of(text=json.dumps(values), name="chat.json")):
         ran = turnlog.ok("import", path, "--skip-invalid")
         assert ran.err.count("skipped") == 2
