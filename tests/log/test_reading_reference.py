@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -16,7 +17,7 @@ from turnlog.log.events import SessionEvent
 from turnlog.log.turns import turn_starts
 from turnlog.log.windows import Window
 from turnlog.testing.factories import assistant, turn, user
-from turnlog.testing.strategies import batches, filters, logs, stored, windows
+from turnlog.testing.strategies import batches, events, filters, logs, stored, windows
 
 # The readers keep no state between logs.
 SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -58,6 +59,23 @@ def test_a_version_reads_as_the_log_was(
     as_of = data.draw(st.integers(0, ends[-1]))
     whole = stored(log)[: max(end for end in ends if end <= as_of)]
     assert reader.write(log).read(filter_, as_of) == chosen(whole, oracle.expected(filter_, whole))
+
+
+@SHARED
+@given(st.lists(events(), min_size=1, max_size=4, unique_by=lambda made: made.id))
+def test_any_event_comes_back_as_it_was(reader: Reader, log: list[SessionEvent]) -> None:
+    """R-9: lossless, what ``==`` leaves out included."""
+    whole = stored([log])
+    found = reader.write([log]).read(EventFilter.all())
+    assert found == whole
+    assert [held(made) for made in found] == [held(made) for made in whole]
+
+
+def held(made: SessionEvent) -> object:
+    """All that an event holds, as text: ``1``, ``1.0`` and ``True`` differ; the order of keys does not matter."""
+    message = made.message
+    beside = None if message is None else (message.metadata, None if message.native is None else message.native.data)
+    return json.dumps([made.metadata, made.payload, beside], sort_keys=True), message and message.native
 
 
 @given(logs())

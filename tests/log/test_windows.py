@@ -76,6 +76,12 @@ def test_the_kinds_do_not_mix(mixed: dict[str, int]) -> None:
         Window(**untyped(mixed))
 
 
+@pytest.mark.parametrize("fields", [{"newest": 0}, {"newest": True}, {"size": 0}, {"size": 1, "number": -1}])
+def test_the_constructor_checks_as_the_shortcuts_do(fields: dict[str, int]) -> None:
+    with pytest.raises(InvalidValueError, match="must be an int of at least"):
+        Window(**untyped(fields))
+
+
 def test_windows_are_hashable_values() -> None:
     windows = {Window.ALL, Window(), Window.last(5), Window.last(5), Window.page(0, 5), Window.page(0, 5)}
     assert len(windows) == 3
