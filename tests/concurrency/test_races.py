@@ -1,0 +1,81 @@
+"""Eight threads, eight tasks, four processes race on one session and on eight; the history checker has the verdict.
+
+P1 to P9 of the checker say what R-3, R-4, R-6 and R-14 promise: no error, no event lost, doubled or out of order, no
+batch torn, no gap, no stale read, and every conflict justified.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.concurrency.processes import ask_all, workers
+from tests.concurrency.stores import (
+    EIGHT,
+    MEMORY,
+    ONE,
+    assert_clean,
+    assert_raced,
+    final_logs,
+    prepared,
+    prepared_async,
+    sqlite_url,
+    violations,
+    workloads,
+)
+from turnlog.storage.opening import open_store
+from turnlog.testing.history import HistoryRecorder, check_history, load_history
+from turnlog.testing.races import RaceReport, final_log_of, race, race_in_task
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+SESSIONS = pytest.mark.parametrize("sessions", [ONE, EIGHT], ids=["one session", "eight sessions"])
+STORES = pytest.mark.parametrize("kind", ["memory", "sqlite"])
+
+
+def url_of(kind: str, folder: Path) -> str:
+    return MEMORY if kind == "memory" else sqlite_url(folder)
+
+
+@SESSIONS
+@STORES
+def test_threads(kind: str, sessions: tuple[str, ...], tmp_path: Path) -> None:
+    """R-3, R-4, R-6."""
+    recorder, raced = HistoryRecorder(), workloads(sessions)
+    with prepared(url_of(kind, tmp_path), sessions) as store, ThreadPoolExecutor(len(raced)) as pool:
+        reports = list(pool.map(partial(race, store, recorder), raced))
+        final = final_logs(store, sessions)
+    assert_raced(reports, raced)
+    assert_clean(violations(recorder, final))
+
+
+@SESSIONS
+@STORES
+async def test_tasks(kind: str, sessions: tuple[str, ...], tmp_path: Path) -> None:
+    """R-3, R-4, R-6."""
+    recorder, raced = HistoryRecorder(), workloads(sessions)
+    async with await prepared_async(url_of(kind, tmp_path), sessions) as store:
+        reports = await asyncio.gather(*(race_in_task(store, recorder, workload) for workload in raced))
+        final = {session: await final_log_of(store, session) for session in sessions}
+    assert_raced(reports, raced)
+    assert_clean(violations(recorder, final))
+
+
+@SESSIONS
+def test_processes(sessions: tuple[str, ...], tmp_path: Path) -> None:
+    """R-3, R-4, R-6, between processes."""
+    url, history = sqlite_url(tmp_path), tmp_path / "history.jsonl"
+    prepared(url, sessions).close()
+    raced = workloads(sessions, workers=4)
+    each = [{"url": url, "history": str(history), "workload": msgspec.to_builtins(workload)} for workload in raced]
+    with workers("race", each) as started:
+        reports = msgspec.convert(ask_all(started, "go"), list[RaceReport])
+    assert_raced(reports, raced)
+    with open_store(url) as store:
+        final = final_logs(store, sessions)
+    assert_clean(check_history(load_history(history), final))
