@@ -98,7 +98,9 @@ class Execution:
         )
 
     def batch(self) -> tuple[RecordedEvent, ...]:
-        """New events, or a batch offered before: the same, or with other content."""
+        """New events, or a batch offered before: the same, or with other content; rarely what is no batch at all."""
+        if self.random.random() < 0.03:
+            return self.random.choice(((), (RecordedEvent("e1", "a"), RecordedEvent("e1", "a"))))
         if self.regroups:
             ids = self.random.sample(range(1, 5), self.random.randint(1, 3))
             return tuple(RecordedEvent(f"e{number}", self.random.choice("aaab")) for number in ids)
@@ -113,6 +115,8 @@ class Execution:
         if self.log is None:
             return Absent()
         ids = [event.id for event in self.log]
+        if not 0 < len({event.id for event in batch}) == len(batch):
+            return Failed() if expected in {None, len(ids)} else Conflict(len(ids))
         if all(event in self.log for event in batch):
             return Ok(ids.index(batch[0].id) + 1, ids.index(batch[-1].id) + 1, replay=True)
         if any(event.id in ids for event in batch):

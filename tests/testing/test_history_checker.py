@@ -51,18 +51,67 @@ def broken(operations: Sequence[Operation], final: str) -> list[str]:
 
 
 def test_a_violation_names_the_property_the_session_and_the_calls_that_suffice() -> None:
-    stale = read("a", 30, 40, process="reader")
-    operations = [append("a", 1, 5, Ok(1, 1)), append("b", 10, 20, Ok(2, 2)), read("a b", 21, 22), stale]
-    (violation,) = check_history(operations, {"s": FinalLog.of(events("a b"))})
+    stale = read("a b", 30, 40, process="reader")
+    operations = [append("a b", 1, 5, Ok(1, 2)), append("c", 10, 20, Ok(3, 3)), read("a b c", 21, 22), stale]
+    (violation,) = check_history(operations, {"s": FinalLog.of(events("a b c"))})
     assert violation.property_id == "P8"
     assert violation.session == "s"
-    assert violation.message == "event 2 was acknowledged before a read was called that shows version 1"
+    assert violation.message == "event 3 was acknowledged before a read was called that shows version 2"
     assert violation.evidence == (stale, operations[1])
     assert str(violation).splitlines() == [
-        "P8 in session 's': event 2 was acknowledged before a read was called that shows version 1",
-        "    reader read whole [30, 40] saw [a]",
-        "    p append [b] [10, 20] ok 2 to 2",
+        "P8 in session 's': event 3 was acknowledged before a read was called that shows version 2",
+        "    reader read whole [30, 40] saw [a, b]",
+        "    p append [c] [10, 20] ok 3 to 3",
     ]
+
+
+def test_the_evidence_of_a_settled_append_is_the_call_that_was_acknowledged() -> None:
+    unknown, settled = append("a", 1, 2, Unknown()), append("a", 3, 4, Ok(1, 1, replay=True), process="other")
+    stale = read("", 5, 6)
+    (violation,) = check_history([unknown, settled, stale], {"s": FinalLog.of(events("a"))})
+    assert violation.evidence == (stale, settled)
+
+
+@pytest.mark.parametrize(
+    ("operations", "message"),
+    [
+        (
+            [append("b", 1, 2, Ok(2, 2)), append("a", 3, 4, Ok(1, 1))],
+            "P5: event 2 was acknowledged before event 1 was offered",
+        ),
+        (
+            [append("b", 5, 6, Ok(2, 2)), append("a", 1, 2, Ok(1, 1)), read("a b", 3, 4)],
+            "P7: version 2 was shown before event 2 was offered",
+        ),
+        (
+            [append("a b", 1, 2, Ok(1, 2)), append("x", 3, 4, Conflict(0), expected_version=9, process="q")],
+            "P6: event 2 was acknowledged before an append was called that was refused at version 0",
+        ),
+        (
+            [append("a b", 5, 6, Ok(1, 2)), append("x", 3, 4, Conflict(2), expected_version=9, process="q")],
+            "P6: an append was refused at version 2 before event 1 was offered",
+        ),
+        (
+            [append("a b", 1, 2, Ok(1, 2)), call("read", 3, 4, Absent())],
+            "P8: event 2 was acknowledged before a call was made that found no session",
+        ),
+        (
+            [
+                append("a b", 5, 6, Ok(1, 2)),
+                append("x", 1, 2, Conflict(0), expected_version=9),
+                call("create", 3, 4, Done()),
+            ],
+            "P11: an append was refused at version 0 before the session was to be created",
+        ),
+        (
+            [append("a b", 9, 10, Ok(1, 2)), call("create", 1, 2, Done()), call("read", 3, 4, Absent())],
+            "P8: the session was created before a call was made that found no session",
+        ),
+    ],
+)
+def test_the_message_says_what_came_before_what(operations: Sequence[Operation], message: str) -> None:
+    (violation,) = check_history(operations, {"s": FinalLog.of(events("a b"))})
+    assert f"{violation.property_id}: {violation.message}" == message
 
 
 def test_every_stale_read_is_reported_once() -> None:
@@ -125,6 +174,14 @@ def test_a_replay_may_join_batches_that_were_stored_apart() -> None:
     operations = [append("a", 1, 2, Ok(1, 1)), append("b", 3, 4, Ok(2, 2)), append("c", 5, 6, Ok(3, 3))]
     assert broken([*operations, append("c a", 7, 8, Ok(3, 1, replay=True))], "a b c") == []
     assert broken([*operations, append("c a", 7, 8, Ok(1, 3, replay=True))], "a b c") == ["P3"]
+
+
+def test_a_batch_that_is_none_is_not_acknowledged() -> None:
+    """R-4: an empty batch, and one with an id twice, are refused."""
+    assert broken([append("a", 1, 2, Ok(1, 1)), append("", 3, 4, Ok(2, 1))], "a") == ["P4"]
+    assert broken([append("a", 1, 2, Ok(1, 1)), append("a a", 3, 4, Ok(1, 1, replay=True))], "a") == ["P3"]
+    assert broken([append("a", 1, 2, Ok(1, 1)), append("a a", 3, 4, Conflict(1), expected_version=5)], "a") == []
+    assert broken([append("a", 1, 2, Ok(1, 1)), append("", 3, 4, Conflict(1), expected_version=5)], "a") == []
 
 
 def test_an_id_refused_for_other_content_does_not_accuse_the_one_stored() -> None:

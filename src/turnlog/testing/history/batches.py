@@ -80,9 +80,8 @@ def may_have_stored(operation: Operation) -> bool:
 
 def is_replay_of_stored(log: Log, operation: Operation, version: int) -> bool:
     """Whether all that the append offers is in the log at this version, which makes it a replay (R-4)."""
-    return bool(operation.events) and all(
-        log.holds(event) and log.place[event.id] <= version for event in operation.events
-    )
+    is_batch = 0 < len({event.id for event in operation.events}) == len(operation.events)
+    return is_batch and all(log.holds(event) and log.place[event.id] <= version for event in operation.events)
 
 
 def match_batches(log: Log, findings: Findings) -> dict[int, Stored]:
