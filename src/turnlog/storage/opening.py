@@ -13,6 +13,7 @@ from turnlog.storage.memory import AsyncMemoryRepository, MemoryRepository
 from turnlog.storage.protocol import AsyncSessionRepository, Clock, SessionRepository
 from turnlog.storage.rules import indexed_keys
 from turnlog.storage.sql import AsyncSqlRepository, SqlRepository
+from turnlog.storage.sql.driver import Driver
 from turnlog.storage.sql.drivers.sqlite import AsyncSqliteDriver, SqliteDriver, SqliteOptions
 
 
@@ -35,10 +36,16 @@ def open_store(
     ``sqlite:chat.db?synchronous=NORMAL&busy_timeout=5``. A plain path is a file too.
     """
     keys = indexed_keys(indexed_metadata)[1:]
-    options = sqlite_options(url)
-    if options is None:
-        return MemoryRepository(clock, keys, token_counter)
-    repository = SqlRepository(SqliteDriver(options), clock, keys, token_counter)
+    if is_postgres(url):
+        from turnlog.storage.sql.drivers.postgres import PostgresDriver, PostgresOptions
+
+        driver: Driver = PostgresDriver(PostgresOptions(conninfo=url))
+    else:
+        options = sqlite_options(url)
+        if options is None:
+            return MemoryRepository(clock, keys, token_counter)
+        driver = SqliteDriver(options)
+    repository = SqlRepository(driver, clock, keys, token_counter)
     try:
         repository.open()
     except BaseException:
@@ -56,10 +63,19 @@ def open_async_store(
 ) -> AsyncSessionRepository:
     """Open a store for tasks. It connects when it is entered (``async with``) or first used, never on the event loop."""
     keys = indexed_keys(indexed_metadata)[1:]
+    if is_postgres(url):
+        from turnlog.storage.sql.drivers.postgres import AsyncPostgresDriver, PostgresOptions
+
+        return AsyncSqlRepository(AsyncPostgresDriver(PostgresOptions(conninfo=url)), clock, keys, token_counter)
     options = sqlite_options(url)
     if options is None:
         return AsyncMemoryRepository(clock, keys, token_counter)
     return AsyncSqlRepository(AsyncSqliteDriver(options), clock, keys, token_counter)
+
+
+def is_postgres(url: object) -> bool:
+    """Whether ``url`` names a PostgreSQL database."""
+    return isinstance(url, str) and url.startswith(("postgresql://", "postgres://"))
 
 
 def sqlite_options(url: object) -> SqliteOptions | None:
@@ -74,7 +90,7 @@ def sqlite_options(url: object) -> SqliteOptions | None:
     if url == ":memory:":
         return SqliteOptions(path=url)
     if scheme != "sqlite":
-        raise InvalidValueError(f"{scheme!r} is no kind of store that is known: memory, sqlite")
+        raise InvalidValueError(f"{scheme!r} is no kind of store that is known: memory, sqlite, postgresql")
     place, _, query = rest.partition("?")
     if place.startswith("//"):
         host, _, place = place[2:].partition("/")

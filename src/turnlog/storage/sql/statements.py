@@ -55,9 +55,11 @@ SET_DOCUMENT = "UPDATE session_document SET format = ?, body = ? WHERE session_k
 SET_EXPIRY = "UPDATE session SET expires_at = ?, time_to_live = ? WHERE key = ?"
 REMOVE_ATTRIBUTES = "DELETE FROM session_attribute WHERE name = ? AND value = ? AND created_at = ? AND session_key = ?"
 REMOVE_SESSION = "DELETE FROM session WHERE key = ?"
+_EXPIRED = "expires_at <= ? AND (lease_until IS NULL OR lease_until <= ?)"
+#: Every row is looked at once more as it is removed: a server may have waited for somebody who extended the session.
 REMOVE_EXPIRED = (
-    "DELETE FROM session WHERE key IN (SELECT key FROM session WHERE expires_at <= ? AND expires_at <= ?"
-    " AND (lease_until IS NULL OR lease_until <= ?) ORDER BY expires_at LIMIT ?)"
+    f"DELETE FROM session WHERE key IN (SELECT key FROM session WHERE {_EXPIRED} ORDER BY expires_at LIMIT ?)"
+    f" AND {_EXPIRED}"
 )
 
 ANY_SESSION = "SELECT 1 FROM session LIMIT 1"
@@ -168,7 +170,7 @@ def _merged(shapes: tuple[_Shape, ...], descending: bool) -> str:
 @lru_cache(maxsize=512)
 def _counted(shapes: tuple[_Shape, ...]) -> str:
     arms = " UNION ALL ".join(_arm("count(*) AS matching", shape) for shape in shapes)
-    return f"SELECT sum(matching) FROM ({arms})"
+    return f"SELECT CAST(sum(matching) AS BIGINT) FROM ({arms}) AS counted"
 
 
 def list_sessions(*, by_attribute: bool, newest_first: bool) -> str:

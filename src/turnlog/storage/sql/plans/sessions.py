@@ -72,8 +72,8 @@ def delete(session_id: str, now: datetime) -> Plan[bool]:
 def delete_expired(before: datetime, now: datetime, limit: int) -> Plan[int]:
     """One bounded step of the sweep; each candidate is looked at by the statement that removes it."""
     check_count("batch_size", limit, least=1)
-    micros = rows.micros(now)
-    removed = yield Statement(sql.REMOVE_EXPIRED, (rows.micros(before), micros, micros, limit))
+    expired = (rows.micros(min(before, now)), rows.micros(now))
+    removed = yield Statement(sql.REMOVE_EXPIRED, (*expired, limit, *expired))
     count: int = removed[0][0]
     return count
 
