@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
@@ -13,10 +14,10 @@ from tests.log import oracle
 from tests.log.readers import Batches, Reader
 from turnlog.errors import InvalidValueError
 from turnlog.log.event_filter import EventFilter
-from turnlog.log.events import SessionEvent
+from turnlog.log.events import EventType, SessionEvent
 from turnlog.log.turns import turn_starts
 from turnlog.log.windows import Window
-from turnlog.testing.factories import assistant, turn, user
+from turnlog.testing.factories import assistant, summary, turn, user
 from turnlog.testing.strategies import batches, events, filters, logs, stored, windows
 
 # The readers keep no state between logs.
@@ -116,3 +117,35 @@ def test_the_rest_of_a_log_can_be_filtered_too() -> None:
 )
 def test_an_empty_log_is_empty(reader: Reader, filter_: EventFilter) -> None:
     assert reader.write([]).read(filter_) == []
+
+
+EXTREMES: tuple[EventFilter, ...] = (
+    EventFilter(since=datetime.min.replace(tzinfo=UTC)),
+    EventFilter(until=datetime.max.replace(tzinfo=UTC)),
+    EventFilter(since=datetime.max.replace(tzinfo=UTC)),
+    EventFilter(until=datetime.min.replace(tzinfo=UTC)),
+    EventFilter(after=0),
+    EventFilter(before=0),
+    EventFilter(after=10**30),
+    EventFilter(before=10**30),
+    EventFilter(after=10**30, before=5),
+    EventFilter(after=2, before=3),
+    EventFilter(after=3, before=3),
+    EventFilter.last(10**30),
+    EventFilter.last(10**30, whole_turns=False),
+    EventFilter(page=10**30, page_size=10**30),
+    EventFilter(page=0, page_size=10**30),
+    EventFilter(keyword="x" * 100_000),
+    EventFilter(keywords=[f"term {n}" for n in range(2_000)]),
+    EventFilter(branch=".".join("b" * 127), active_view=True),
+    EventFilter(event_types={EventType.of(f"TEST.T{n}") for n in range(2_000)}),
+)
+
+
+@pytest.mark.parametrize("filter_", EXTREMES, ids=lambda made: str(made)[-60:])
+def test_extremes_are_figures_like_any_other(reader: Reader, filter_: EventFilter) -> None:
+    """No engine's limit on integers, parameters or times shows."""
+    old, new = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    log = [turn(1), [user(5, timestamp=old), assistant(6, timestamp=new, branch="b")], summary(7, [(5, 6)])]
+    whole = stored(log)
+    assert reader.write(log).read(filter_) == chosen(whole, oracle.expected(filter_, whole))
