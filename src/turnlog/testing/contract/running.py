@@ -5,7 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Final
+
+import pytest
 
 from turnlog.storage.protocol import Clock, SessionRepository
 from turnlog.testing.clocks import FixedClock
@@ -38,12 +41,12 @@ def _properties() -> dict[str, str]:
 PROPERTIES: Final = _properties()
 
 
-def broken_properties(open_store: Callable[[Clock], SessionRepository]) -> dict[str, Exception]:
+def broken_properties(open_store: Callable[[Clock], SessionRepository]) -> dict[str, BaseException]:
     """Run every test on a new store of its own; the ids of those that failed, each with what it raised.
 
     ``open_store`` is called with the clock to go by, and indexes ``INDEXED_METADATA``.
     """
-    broken: dict[str, Exception] = {}
+    broken: dict[str, BaseException] = {}
     for name, test in _tests():
         clock = FixedClock()
         repository = open_store(clock)
@@ -51,8 +54,9 @@ def broken_properties(open_store: Callable[[Clock], SessionRepository]) -> dict[
         given: dict[str, Any] = {"clock": clock, "repository": repository}
         try:
             test(StoreContract(), **{argument: value for argument, value in given.items() if argument in wanted})
-        except Exception as error:  # noqa: BLE001 - a wrong store may raise anything
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - a wrong store may raise anything
             broken[name] = error
         finally:
-            repository.close()
+            with suppress(Exception):
+                repository.close()
     return broken

@@ -106,7 +106,7 @@ class Listing:
             await created(repository, *map(aged, "abcdef", range(0, 60, 10)))
             first = await repository.list(limit=2, newest_first=newest_first)
             await repository.delete(first.sessions[-1].id)
-            await created(repository, aged("before", -1), aged("between", 25), aged("after", 99))
+            await created(repository, aged("before", -1), aged("early", -2), aged("late", 98), aged("after", 99))
             rest = await repository.list(cursor=first.cursor, newest_first=newest_first)
             lasting = [found.id for found in (*first, *rest) if len(found.id) == 1]
             assert lasting == list("fedcba" if newest_first else "abcdef")

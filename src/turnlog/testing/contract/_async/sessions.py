@@ -43,9 +43,9 @@ class Sessions:
         assert await state(repository) == before
 
     async def test_create_3_begins_an_empty_log(self, repository: AsyncSessionRepository) -> None:
-        """A new session has no events and the version 0, whatever other sessions hold (V-7, CASE B119)."""
-        await begun(repository, [user(1, session_id="old")], of=session("old"))
-        await repository.create(session())
+        """A new session has no events and the version 0, whatever its owner's other sessions hold (V-7, CASE B119)."""
+        await begun(repository, [user(1, session_id="old")], of=session("old", principal="ann"))
+        await repository.create(session(principal="ann"))
         assert (await repository.version("s"), await repository.events("s")) == (0, [])
 
     async def test_create_4_refuses_an_indexed_value_that_is_no_name(self, repository: AsyncSessionRepository) -> None:

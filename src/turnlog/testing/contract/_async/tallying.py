@@ -82,8 +82,10 @@ class Tallying:
         await begun(repository, turn(1))
         old = await repository.tally("s", Words())
         await repository.delete("s")
-        await begun(repository, [user(1, "x")], [assistant(2, "y"), user(3), user(4), user(5)])
-        new = await repository.tally("s", Words(), old)
-        assert new is not None
-        assert new == await repository.tally("s", Words())
-        assert (new.version, new.turns) == (5, 4)
+        await begun(repository, [user(1, "x")])
+        for batch in ([assistant(2, "y"), user(3), user(4)], [user(5)]):
+            await repository.append("s", batch)
+            new = await repository.tally("s", Words(), old)
+            assert new is not None
+            assert new == await repository.tally("s", Words())
+            assert (new.version, new.turns) == (new.version, new.version - 1)

@@ -74,6 +74,8 @@ class Windows:
         assert await self._read(repository, message_types=kinds, last=4) == "e4 e6 e7 e8"
         assert await self._read(repository, keyword="answer", last=1) == "e8"
         assert await self._read(repository, after=6, last=1) == "e8"
+        await repository.append("s", [user(9, "and now?"), assistant(10, "no question")])
+        assert await self._read(repository, keyword="question", last=1) == "e10"
 
     async def test_window_6_reaches_back_over_matches_only(self, repository: AsyncSessionRepository) -> None:
         """When it matches, the window holds the matches from there on (F-5)."""

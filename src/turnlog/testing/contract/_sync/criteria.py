@@ -133,7 +133,7 @@ class Criteria:
 
     def test_filter_11_pattern(self, repository: SessionRepository) -> None:
         """``pattern`` is searched for as it is, in the same text as a keyword (F-1, F-6)."""
-        begun(repository, [user(1, "order 17"), calls(2, "key9"), results(3, "key9"), user(4, "Order x")])
+        begun(repository, [user(1, "order 17"), calls(2, "key9"), results(3, "key9"), user(4, "Order 8")])
         assert self._read(repository, pattern=re.compile(r"order \d")) == "e1"
         assert self._read(repository, pattern=re.compile("^order", re.IGNORECASE)) == "e1 e4"
         assert self._read(repository, pattern=re.compile(r"key\d\"")) == "e2"

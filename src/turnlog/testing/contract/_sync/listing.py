@@ -105,7 +105,7 @@ class Listing:
             created(repository, *map(aged, "abcdef", range(0, 60, 10)))
             first = repository.list(limit=2, newest_first=newest_first)
             repository.delete(first.sessions[-1].id)
-            created(repository, aged("before", -1), aged("between", 25), aged("after", 99))
+            created(repository, aged("before", -1), aged("early", -2), aged("late", 98), aged("after", 99))
             rest = repository.list(cursor=first.cursor, newest_first=newest_first)
             lasting = [found.id for found in (*first, *rest) if len(found.id) == 1]
             assert lasting == list("fedcba" if newest_first else "abcdef")

@@ -44,9 +44,9 @@ class Sessions:
         assert state(repository) == before
 
     def test_create_3_begins_an_empty_log(self, repository: SessionRepository) -> None:
-        """A new session has no events and the version 0, whatever other sessions hold (V-7, CASE B119)."""
-        begun(repository, [user(1, session_id="old")], of=session("old"))
-        repository.create(session())
+        """A new session has no events and the version 0, whatever its owner's other sessions hold (V-7, CASE B119)."""
+        begun(repository, [user(1, session_id="old")], of=session("old", principal="ann"))
+        repository.create(session(principal="ann"))
         assert (repository.version("s"), repository.events("s")) == (0, [])
 
     def test_create_4_refuses_an_indexed_value_that_is_no_name(self, repository: SessionRepository) -> None:

@@ -83,8 +83,10 @@ class Tallying:
         begun(repository, turn(1))
         old = repository.tally("s", Words())
         repository.delete("s")
-        begun(repository, [user(1, "x")], [assistant(2, "y"), user(3), user(4), user(5)])
-        new = repository.tally("s", Words(), old)
-        assert new is not None
-        assert new == repository.tally("s", Words())
-        assert (new.version, new.turns) == (5, 4)
+        begun(repository, [user(1, "x")])
+        for batch in ([assistant(2, "y"), user(3), user(4)], [user(5)]):
+            repository.append("s", batch)
+            new = repository.tally("s", Words(), old)
+            assert new is not None
+            assert new == repository.tally("s", Words())
+            assert (new.version, new.turns) == (new.version, new.version - 1)

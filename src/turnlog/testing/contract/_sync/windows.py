@@ -73,6 +73,8 @@ class Windows:
         assert self._read(repository, message_types=kinds, last=4) == "e4 e6 e7 e8"
         assert self._read(repository, keyword="answer", last=1) == "e8"
         assert self._read(repository, after=6, last=1) == "e8"
+        repository.append("s", [user(9, "and now?"), assistant(10, "no question")])
+        assert self._read(repository, keyword="question", last=1) == "e10"
 
     def test_window_6_reaches_back_over_matches_only(self, repository: SessionRepository) -> None:
         """When it matches, the window holds the matches from there on (F-5)."""
