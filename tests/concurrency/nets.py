@@ -17,6 +17,7 @@ from unittest.mock import patch
 from turnlog.log.events import SessionEvent
 from turnlog.storage.memory import logs
 from turnlog.storage.memory.logs import MemoryLogs
+from turnlog.storage.migrations import full_schema
 from turnlog.storage.sql import statements
 from turnlog.storage.sql.drivers.sqlite import connecting, database
 from turnlog.storage.sql.drivers.sqlite.writer import Transaction
@@ -101,21 +102,21 @@ def without_nets(
         return _NoTransaction(watched, abandon)
 
     moving = statements.MOVE_HEAD if version_check else statements.MOVE_HEAD.replace("AND version = ?", "AND ? >= 0")
-    schema = connecting.schema_statements()
+    schema = full_schema("sqlite")
     if not unique_keys:
-        schema = list(map(_without_keys, schema))
+        schema = _without_keys(schema)
     with (
         patch.object(database, "Transaction", unlocked),
         patch.object(statements, "MOVE_HEAD", moving),
-        patch.object(connecting, "schema_statements", lambda: schema),
+        patch.object(connecting, "full_schema", lambda _: schema),
     ):
         yield
 
 
-def _without_keys(statement: str) -> str:
+def _without_keys(schema: str) -> str:
     for key in (",\n  PRIMARY KEY (session_key, position)", ",\n  UNIQUE (session_key, event_id)"):
-        statement = statement.replace(key, "")
-    return statement.replace("id TEXT NOT NULL UNIQUE", "id TEXT NOT NULL")
+        schema = schema.replace(key, "")
+    return schema.replace("id TEXT NOT NULL UNIQUE", "id TEXT NOT NULL")
 
 
 class _NoLock:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
 
-from turnlog.cli import changing, compacting, export_command, finding, import_command, keeping, showing
+from turnlog.cli import changing, compacting, export_command, finding, import_command, keeping, maintaining, showing
+from turnlog.cli.main import reporting
 from turnlog.cli.terminal import print_line
 
 app = typer.Typer(
@@ -27,6 +29,17 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's signature
         raise typer.Exit
 
 
+def _reported(function: Callable[..., None]) -> Callable[..., None]:
+    """The command with its errors reported here: typer has an exit code of its own for some of them."""
+
+    @functools.wraps(function)
+    def run_and_report(**options: Any) -> None:
+        with reporting():
+            function(**options)
+
+    return run_and_report
+
+
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Files": {"import": import_command.import_, "export": export_command.export, "backup": keeping.backup},
     "Read": {"sessions": finding.sessions, "show": showing.show, "expand": showing.expand, "search": finding.search},
@@ -38,11 +51,13 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "delete": changing.delete,
         "sweep": changing.sweep,
     },
-    "Look after": {"doctor": keeping.doctor},
+    "Look after": {"doctor": keeping.doctor, "index": maintaining.index},
 }
 for panel, commands in _COMMANDS.items():
     for name, function in commands.items():
-        app.command(name, rich_help_panel=panel)(function)
+        app.command(name, rich_help_panel=panel)(_reported(function))
+
+app.add_typer(maintaining.migrate, name="migrate", rich_help_panel="Look after")
 
 
 @app.callback()

@@ -11,7 +11,7 @@ from typing import Final
 
 from turnlog.errors import InvalidValueError, StoreUnavailableError
 from turnlog.service import SessionService
-from turnlog.storage.opening import open_store, sqlite_options
+from turnlog.storage.opening import is_postgres, open_store, sqlite_options
 from turnlog.storage.protocol import SessionRepository
 
 #: The environment variable that names the store of all commands.
@@ -40,6 +40,8 @@ def store_url(given: str | None) -> str:
 
 def sqlite_path(url: str) -> Path | None:
     """The file of a SQLite store; None for a store that is no file."""
+    if is_postgres(url):
+        return None
     options = sqlite_options(url)
     return None if options is None or options.in_memory else Path(options.path)
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from turnlog.errors import SchemaVersionError, StoreError
+from turnlog.storage.migrations import SCHEMA_VERSION
 from turnlog.storage.protocol import Durability
-
-SCHEMA_VERSION: Final = 1
 
 #: Asked for at connect.
 SETTINGS: Final = {

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from importlib import resources
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from turnlog.errors import ForeignStoreError, InvalidValueError, SchemaVersionError, StoreUnavailableError
+from turnlog.storage.migrations import SCHEMA_VERSION, full_schema, statements
 from turnlog.storage.sql.drivers.sqlite.errors import translated
 
 Connection: TypeAlias = sqlite3.Connection
 
 #: "tlog": what the header of a turnlog file says of the program that owns it.
 APPLICATION_ID: Final = 0x746C6F67
-SCHEMA_VERSION: Final = 1
 #: STRICT tables came with 3.37.
 OLDEST_SQLITE: Final = (3, 37, 0)
 
@@ -97,13 +96,9 @@ def prepare(connection: Connection, options: SqliteOptions) -> None:
 
 def _is_ours(connection: Connection, place: str) -> bool:
     """True for a store at our schema, False for an empty file; raises for anything else."""
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    if not tables and not application and not version:
+    version = found_version(connection, place)
+    if not version:
         return False
-    if application != APPLICATION_ID:
-        raise ForeignStoreError(f"{place} is a database of another program; it was not touched")
     if version > SCHEMA_VERSION:
         message = f"{place} was written by a newer turnlog (schema {version}; this one knows {SCHEMA_VERSION}): upgrade turnlog"
         raise SchemaVersionError(message, version, SCHEMA_VERSION)
@@ -113,27 +108,37 @@ def _is_ours(connection: Connection, place: str) -> bool:
     return True
 
 
+def found_version(connection: Connection, place: str) -> int:
+    """The schema that a file of ours is at, 0 for an empty file; raises for the file of another program."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if not tables and not application and not version:
+        return 0
+    if application != APPLICATION_ID or version < 1:
+        raise ForeignStoreError(f"{place} is a database of another program; it was not touched")
+    return version
+
+
+def mark(connection: Connection, version: int) -> None:
+    """Write into the header whose file it is, and at which schema."""
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {version}")
+
+
 def _create(connection: Connection, options: SqliteOptions) -> None:
     """Create the schema in one transaction. Whoever waits for it finds it done, and looks again before creating."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not _is_ours(connection, options.path):
-            for statement in schema_statements():
+            for statement in statements(full_schema("sqlite")):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            mark(connection, SCHEMA_VERSION)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def schema_statements() -> list[str]:
-    """The statements of the full schema."""
-    text = resources.files("turnlog.storage.migrations.sqlite").joinpath("schema.sql").read_text(encoding="utf-8")
-    lines = (line.split("--", 1)[0].rstrip() for line in text.splitlines())
-    return [statement.strip() for statement in "\n".join(lines).split(";") if statement.strip()]
 
 
 def _use_wal(connection: Connection, options: SqliteOptions) -> None:
