@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,21 +26,23 @@ class Ran:
         return [json.loads(line) for line in self.out.splitlines()]
 
 
-Turnlog = Callable[..., Ran]
-
-
 class CommandLine:
     """Runs ``turnlog`` on one store."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, store: Path | str) -> None:
         self._monkeypatch = monkeypatch
-        self.store = store
+        self._given = str(store)
+
+    @property
+    def store(self) -> Path:
+        """The file of the store."""
+        return Path(self._given)
 
     def run(self, *arguments: str | Path | int, stdin: bytes = b"") -> Ran:
         """Run one command to its end; whatever it prints and however it ends."""
         out, err = io.BytesIO(), io.BytesIO()
         with self._monkeypatch.context() as patch:
-            patch.setenv("TURNLOG_STORE", str(self.store))
+            patch.setenv("TURNLOG_STORE", self._given)
             patch.setenv("COLUMNS", "80")
             patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
             stdout = io.TextIOWrapper(out, encoding="utf-8", write_through=True)

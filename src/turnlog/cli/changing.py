@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
+from turnlog.cli.escaping import printable
 from turnlog.cli.options import JsonOption, SessionArgument, StoreOption, YesOption, read_duration, read_time
 from turnlog.cli.stores import existing_service
-from turnlog.cli.terminal import print_json, print_line
+from turnlog.cli.terminal import print_json, print_line, say
 from turnlog.errors import InvalidValueError, SessionNotFoundError
 
 AtOption = Annotated[
@@ -71,11 +72,19 @@ def delete(
                 print_line(f"{session}: deleted")
 
 
+def is_asked_at_a_terminal() -> bool:
+    """Whether there is somebody to ask."""
+    return sys.stdin.isatty()
+
+
 def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
+    if not is_asked_at_a_terminal():
         raise InvalidValueError("deleting is for good: say --yes where nobody can be asked")
-    if not typer.confirm(question, err=True):
-        raise typer.Exit(1)
+    sys.stderr.write(f"{printable(question)} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        say("nothing was deleted")
+        sys.exit(1)
 
 
 def sweep(
@@ -94,6 +103,8 @@ def sweep(
     pause = None if every is None else read_duration(every)
     end = read_time(before, "--before")
     with existing_service(store) as service:
+        if pause is not None:
+            say(f"sweeping every {pause}; stop with Ctrl-C")
         while True:
             removed = service.delete_expired(end)
             if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -74,7 +75,7 @@ def doctor(
     else:
         _print(report, quick=quick)
     if report.problems:
-        raise typer.Exit(UnreadableDataError.exit_code)
+        sys.exit(UnreadableDataError.exit_code)
 
 
 def _examine(repository: SessionRepository, path: Path | None, report: Report) -> None:

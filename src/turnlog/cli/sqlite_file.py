@@ -14,6 +14,13 @@ from turnlog.storage.sql.drivers.sqlite.errors import translated
 _PAGES_AT_ONCE = 1_000
 _MOST_PROBLEMS = 20
 
+# Positions are unique and begin with 1: as many events as the highest position, which is the version, means no gap.
+_CONTRADICTIONS = """
+    SELECT session.id, session.version, count(position), coalesce(max(position), 0)
+    FROM session LEFT JOIN event ON session_key = key
+    GROUP BY key HAVING count(position) != version OR coalesce(max(position), 0) != version
+"""
+
 
 def copy_live(source: Path, target: Path, on_progress: Callable[[int, int], None], *, overwrite: bool) -> int:
     """Copy the database at ``source`` as it is at this moment; writers go on meanwhile. Returns the bytes of the copy.
@@ -73,7 +80,10 @@ def check_file(path: Path) -> list[str]:
     with translated(str(path)), contextlib.closing(_read_only(path)) as connection:
         problems = list(_problems(connection, "integrity_check"))
         orphans = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST_PROBLEMS)
-        return problems + [f"row {row} of table {table} has no {parent}" for table, row, parent, _ in orphans]
+        problems += [f"row {row} of table {table} has no {parent}" for table, row, parent, _ in orphans]
+        for session_id, version, count, last in connection.execute(_CONTRADICTIONS).fetchmany(_MOST_PROBLEMS):
+            problems.append(f"session {session_id!r} is at version {version}, but has {count} events up to {last}")
+        return problems
 
 
 def schema_version(path: Path) -> int:

@@ -13,10 +13,17 @@ from turnlog.cli.escaping import printable, printable_json
 from turnlog.log.codec import ESCAPED, encode
 
 
+class _Output(Console):
+    """A console that leaves it to ``main`` how a command ends whose reader has gone."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def output() -> Console:
     """The console on standard output. It takes nothing in the data for markup, and colours nothing by itself."""
     _never_fail_to_encode(sys.stdout)
-    return Console(markup=False, highlight=False, emoji=False)
+    return _Output(markup=False, highlight=False, emoji=False)
 
 
 def say(message: str) -> None:
