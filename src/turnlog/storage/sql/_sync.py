@@ -34,7 +34,7 @@ from turnlog.storage.protocol import (
 )
 from turnlog.storage.rules import check_batch, check_indexed, indexed_keys
 from turnlog.storage.sql.driver import CommitFailedError, Driver
-from turnlog.storage.sql.plans import appending, finding, indexing, iterating, reading, sessions, tallying
+from turnlog.storage.sql.plans import appending, at_once, finding, indexing, iterating, reading, sessions, tallying
 from turnlog.storage.sql.plans.plan import Plan, StoreSettings
 
 
@@ -151,10 +151,21 @@ class SqlRepository:
         batch = check_batch(session_id, events)
         settings = self.open()
         first: list[AppendResult] = []
+        may_be_stored = False
+        if self._driver.changes_at_once and len(batch) == 1 and turn is None and not batch[0].is_boundary:
+            try:
+                stored = self._driver.write_at_once(
+                    lambda: at_once.append(session_id, batch[0], expected_version, settings, self._now())
+                )
+            except CommitFailedError:
+                may_be_stored = True
+            else:
+                if stored is not None:
+                    return stored
 
         def plan(attempt: int) -> Plan[AppendResult]:
             # Made anew after a commit without an answer, it may find its own events: they were stored, not replayed.
-            look_first = attempt > 0 or bool(first)
+            look_first = attempt > 0 or may_be_stored or bool(first)
             result = yield from appending.append(
                 session_id, batch, expected_version, turn, settings, self._now(), look_first=look_first
             )
@@ -165,6 +176,10 @@ class SqlRepository:
             return self._driver.write(plan)
         except CommitFailedError as failed:
             return self._settle(session_id, batch, failed)
+        except StoreError as error:
+            if may_be_stored:
+                raise AppendOutcomeUnknownError(session_id, tuple(event.id for event in batch)) from error
+            raise
 
     def _settle(self, session_id: str, batch: Batch, failed: CommitFailedError) -> AppendResult:
         """The answer to a commit is lost: look the ids up once (R-14)."""

@@ -29,6 +29,15 @@ class CommitFailedError(StoreError):
 class Driver(Protocol):
     """Runs plans for any thread."""
 
+    @property
+    def changes_at_once(self) -> bool:
+        """Whether one statement may change a row and use what it has changed (``plans.at_once``)."""
+        ...
+
+    def write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
+        """Run a plan of one statement, which is its own transaction; None when it has run into a unique key."""
+        ...
+
     def write(self, make: PlanFactory[T]) -> T:
         """Run the plan in a transaction of its own and return once it is durable.
 
@@ -51,6 +60,15 @@ class Driver(Protocol):
 
 class AsyncDriver(Protocol):
     """Runs plans for tasks; no call blocks the event loop."""
+
+    @property
+    def changes_at_once(self) -> bool:
+        """As ``Driver.changes_at_once``."""
+        ...
+
+    async def write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
+        """As ``Driver.write_at_once``."""
+        ...
 
     async def write(self, make: PlanFactory[T]) -> T:
         """As ``Driver.write``; goes on when the caller is cancelled."""

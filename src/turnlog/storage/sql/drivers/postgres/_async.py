@@ -66,6 +66,22 @@ class AsyncPostgresDriver:
                 raise fault
             self._durability = durability_of(settings)
 
+    changes_at_once = True
+
+    async def write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
+        """See ``turnlog.storage.sql.driver.AsyncDriver``: the statement is sent once, and commits itself."""
+        return await shielded(self._write_at_once(make))
+
+    async def _write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
+        await self.open()
+        try:
+            async with self._connection() as connection:
+                return await self._plan(connection, make())
+        except (UniqueViolationError, _UndoneError):
+            return None
+        except StoreUnavailableError as error:
+            raise CommitFailedError(error, None) from error
+
     async def write(self, make: PlanFactory[T]) -> T:
         """See ``turnlog.storage.sql.driver.AsyncDriver``; goes on when the caller is cancelled."""
         return await shielded(self._write(make))

@@ -69,6 +69,22 @@ class PostgresDriver:
                 raise fault
             self._durability = durability_of(settings)
 
+    changes_at_once = True
+
+    def write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
+        """See ``turnlog.storage.sql.driver.Driver``: the statement is sent once, and commits itself."""
+        return done(self._write_at_once(make))
+
+    def _write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
+        self.open()
+        try:
+            with self._connection() as connection:
+                return self._plan(connection, make())
+        except (UniqueViolationError, _UndoneError):
+            return None
+        except StoreUnavailableError as error:
+            raise CommitFailedError(error, None) from error
+
     def write(self, make: PlanFactory[T]) -> T:
         """See ``turnlog.storage.sql.driver.Driver``; goes on when the caller is cancelled."""
         return done(self._write(make))

@@ -28,6 +28,13 @@ class SqliteDriver:
     def __init__(self, options: SqliteOptions, connect: Connect = connect) -> None:
         self._database = SqliteDatabase(options, connect)
 
+    #: SQLite's data-changing statements stand alone.
+    changes_at_once = False
+
+    def write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
+        """See ``turnlog.storage.sql.driver.Driver``."""
+        return self.write(lambda _: make())
+
     def write(self, make: PlanFactory[T]) -> T:
         """See ``turnlog.storage.sql.driver.Driver``."""
         return self._database.complete(self._database.submit(make))
@@ -62,6 +69,13 @@ class AsyncSqliteDriver:
         self._handing_over = threading.Lock()
         self._writer = ThreadPoolExecutor(1, "turnlog-writer")
         self._readers = ThreadPoolExecutor(_READERS, "turnlog-reader")
+
+    #: SQLite's data-changing statements stand alone.
+    changes_at_once = False
+
+    async def write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
+        """See ``turnlog.storage.sql.driver.AsyncDriver``."""
+        return await self.write(lambda _: make())
 
     async def write(self, make: PlanFactory[T]) -> T:
         """See ``turnlog.storage.sql.driver.AsyncDriver``."""
