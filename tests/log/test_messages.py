@@ -361,6 +361,14 @@ def test_a_repr_can_be_printed_whatever_it_shows(content: Content) -> None:
 
 
 @given(messages())
+def test_messages_are_unequal_exactly_where_they_are_not_equal(message: Message) -> None:
+    """``!=`` has a rule of its own in a class that defines only ``==``."""
+    assert not message != message.replace(metadata={})  # noqa: SIM202 - the operator is what is tested
+    assert message != "hi"
+    assert message != SystemMessage("something else entirely")
+
+
+@given(messages())
 def test_a_message_equals_its_rebuilt_self(message: Message) -> None:
     again = message.replace()
     assert again == message

@@ -192,6 +192,10 @@ class _Message(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="rol
             return NotImplemented
         return self._identity() == other._identity()
 
+    def __ne__(self, other: object) -> bool:
+        # Struct has one of its own, which compares identities.
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((type(self).__name__, self._identity()))
 
@@ -280,6 +284,10 @@ class ToolMessage(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="
 
     def __eq__(self, other: object) -> bool:
         return self.results == other.results if isinstance(other, ToolMessage) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        # As in the other messages.
+        return not self == other
 
     def __hash__(self) -> int:
         return hash(("ToolMessage", self.results))
