@@ -38,6 +38,13 @@ def check_appendable(event: object, *, allow_system_messages: bool) -> None:
         )
 
 
+def check_version(version: object) -> int:
+    """Return ``version`` if it is an int; whether the log has it is told by the log."""
+    if type(version) is not int:
+        raise InvalidValueError(f"a version is an int, not {version!r}")
+    return version
+
+
 def new_session(
     now: datetime,
     session_id: str | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from turnlog.errors import InvalidValueError, UnreadableDataError, VersionOutOfRangeError
+from turnlog.errors import UnreadableDataError, VersionOutOfRangeError
 from turnlog.log.event_filter import Branch, EventFilter
 from turnlog.log.events import EventType, SessionEvent
 from turnlog.log.messages import MessageType, UserMessage
@@ -24,10 +24,8 @@ FIRST_USER_MESSAGE: Final = EventFilter(
 SYSTEM_MESSAGES: Final = EventFilter.active().merge(EventFilter(message_types={MessageType.SYSTEM}))
 
 
-def check_target(session_id: str, version: object, newest: int) -> None:
+def check_target(session_id: str, version: int, newest: int) -> None:
     """Refuse to rewind to what is no version of the log."""
-    if type(version) is not int:
-        raise InvalidValueError(f"a version is an int, not {version!r}")
     if not 0 <= version <= newest:
         raise VersionOutOfRangeError(session_id, version, newest)
 

@@ -20,10 +20,9 @@ from turnlog.log.messages import Message, SystemMessage
 from turnlog.log.names import new_id
 from turnlog.log.queries import EventQuery, SearchPage
 from turnlog.log.session import Session
-from turnlog.service import boundaries
+from turnlog.service import arguments, boundaries
 from turnlog.service._async import views
 from turnlog.service._async.compacting import AsyncCompactor
-from turnlog.service.arguments import DEFAULT_TURN_WAIT, check_appendable, check_options, fork_of, new_session
 from turnlog.storage.changes import SessionChange
 from turnlog.storage.opening import open_async_store
 from turnlog.storage.protocol import (
@@ -60,9 +59,9 @@ class AsyncSessionService:
         *,
         allow_system_messages: bool = False,
         default_time_to_live: timedelta | None = None,
-        turn_wait: timedelta = DEFAULT_TURN_WAIT,
+        turn_wait: timedelta = arguments.DEFAULT_TURN_WAIT,
     ) -> None:
-        check_options(default_time_to_live, turn_wait)
+        arguments.check_options(default_time_to_live, turn_wait)
         self._repository = repository
         self._allow_system_messages = allow_system_messages
         self._default_time_to_live = default_time_to_live
@@ -76,10 +75,10 @@ class AsyncSessionService:
         *,
         allow_system_messages: bool = False,
         default_time_to_live: timedelta | None = None,
-        turn_wait: timedelta = DEFAULT_TURN_WAIT,
+        turn_wait: timedelta = arguments.DEFAULT_TURN_WAIT,
     ) -> Self:
         """A service on the store at ``url``; the options are the constructor's. A store's are for ``open_store``."""
-        check_options(default_time_to_live, turn_wait)
+        arguments.check_options(default_time_to_live, turn_wait)
         return cls(
             open_async_store(url),
             allow_system_messages=allow_system_messages,
@@ -106,7 +105,7 @@ class AsyncSessionService:
         ``SessionAlreadyExistsError`` leaves the session that has the id untouched (R-2). ``time_to_live`` slides with
         every append, ``expires_at`` alone is fixed; ``time_to_live=None`` overrides the service's default.
         """
-        session = new_session(
+        session = arguments.new_session(
             self._repository.clock(),
             session_id,
             principal=principal,
@@ -201,7 +200,7 @@ class AsyncSessionService:
         """
         batch = (events,) if isinstance(events, SessionEvent) else tuple(events)
         for event in batch:
-            check_appendable(event, allow_system_messages=self._allow_system_messages)
+            arguments.check_appendable(event, allow_system_messages=self._allow_system_messages)
         return await self._append_when_free(session_id, batch, expected_version, turn)
 
     async def append_message(
@@ -309,7 +308,7 @@ class AsyncSessionService:
 
         A version inside a batch counts as the one before it, one inside a turn goes to the turn's start.
         """
-        return await self._replace_view(session_id, "rewind", version)
+        return await self._replace_view(session_id, "rewind", arguments.check_version(version))
 
     async def _replace_view(self, session_id: str, strategy: str, target: int | None) -> SessionEvent:
         """Append the boundary that the newest version asks for; a log that moves meanwhile is read again."""
@@ -363,7 +362,7 @@ class AsyncSessionService:
     ) -> Session:
         """Copy the log up to version ``at`` into a new session, which names its source in its metadata (A-5)."""
         source = await self._require(session_id)
-        target = fork_of(source, self._repository.clock(), new_session_id)
+        target = arguments.fork_of(source, self._repository.clock(), new_session_id)
         await self._repository.fork(session_id, target, at=at)
         return target
 
