@@ -79,7 +79,10 @@ class AsyncSqlRepository:
     async def open(self) -> StoreSettings:
         """Connect, and make sure of the index; happens by itself on first use."""
         if self._settings is None:
-            indexed = await self._driver.write(lambda _: indexing.add_keys(self._wanted))
+            # Nearly always there is nothing to write, and then opening waits for no writer.
+            indexed = await self._driver.read(indexing.read_keys)
+            if not {*self._wanted} <= {*indexed}:
+                indexed = await self._driver.write(lambda _: indexing.add_keys(self._wanted))
             self._settings = StoreSettings(indexed, self._counter)
         return self._settings
 

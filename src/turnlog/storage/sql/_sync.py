@@ -81,7 +81,10 @@ class SqlRepository:
     def open(self) -> StoreSettings:
         """Connect, and make sure of the index; happens by itself on first use."""
         if self._settings is None:
-            indexed = self._driver.write(lambda _: indexing.add_keys(self._wanted))
+            # Nearly always there is nothing to write, and then opening waits for no writer.
+            indexed = self._driver.read(indexing.read_keys)
+            if not {*self._wanted} <= {*indexed}:
+                indexed = self._driver.write(lambda _: indexing.add_keys(self._wanted))
             self._settings = StoreSettings(indexed, self._counter)
         return self._settings
 
