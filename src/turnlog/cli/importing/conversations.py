@@ -24,6 +24,10 @@ from turnlog.formats.portable import is_header
 OnFault = Callable[[int, str], None]
 
 
+_CHUNK = 1 << 18
+_BEGINNING = 1_000
+
+
 class Form(StrEnum):
     """How a file is laid out."""
 
@@ -59,20 +63,38 @@ class Conversation(Struct):
 
 def detect(source: Source, longest: int) -> Form:
     """The form that the beginning of the file shows; raises :class:`ImportFormatError` for an empty file."""
+    if not _has_second_line(source.read_pass()):
+        # One line, of any length: it is not read whole, as it may be a huge document.
+        begin = source.read_pass().read(_BEGINNING).lstrip()
+        if not begin:
+            raise ImportFormatError(source.name, 0, "the file is empty")
+        return Form.TURNLOG if is_header(begin) else Form.DOCUMENT
     found = lines(source.read_pass(), longest)
-    first = next(found, None)
-    if first is None:
-        raise ImportFormatError(source.name, 0, "the file is empty")
+    first, second = next(found), next(found)
     if first.data is None:
         return Form.DOCUMENT
     if is_header(first.data):
         return Form.TURNLOG
-    second = next(found, None)
     if _is_complete(first):
-        return Form.DOCUMENT if second is None else Form.LINES
+        return Form.LINES
     # A document over several lines, or lines of which the first is damaged: then the second stands for itself.
     opens_document = not first.data.strip().strip(b'[{"messages": ')
-    return Form.LINES if second is not None and not opens_document and _is_complete(second) else Form.DOCUMENT
+    return Form.LINES if not opens_document and _is_complete(second) else Form.DOCUMENT
+
+
+def _has_second_line(stream: BinaryIO) -> bool:
+    """Whether anything follows behind the first line that holds something."""
+    is_begun = is_over = False
+    while rest := stream.read(_CHUNK):
+        if not is_begun:
+            rest = rest.lstrip()
+            is_begun = bool(rest)
+        if is_begun and not is_over:
+            _, newline, rest = rest.partition(b"\n")
+            is_over = bool(newline)
+        if is_over and rest.strip():
+            return True
+    return False
 
 
 def _is_complete(line: Line) -> bool:
