@@ -61,7 +61,6 @@ def append(
     if refusal is not None:
         raise refusal
     lease = lease_after(session_id, head.lease, turn, now, batch)
-    check_boundary(batch, head.version)
     parameters, state, mask = rows.event_parameters(head.key, batch, head.state, settings.counter_beside(head))
     boundary = head.version + 1 if batch[0].is_boundary else head.boundary
     expires_at = slid_expiry(head.expires_at, head.time_to_live, now)
@@ -79,10 +78,11 @@ def _refusal(
     turn: Turn | None,
     now: datetime,
 ) -> TurnlogError | None:
-    """Why the batch may not be written unless it is a replay: the version has moved, or the turn is another's."""
+    """Why the batch may not be written unless it is a replay: the log has moved, or the turn is another's."""
     try:
         check_version(session_id, expected_version, head.version)
         lease_after(session_id, head.lease, turn, now, batch)
+        check_boundary(batch, head.version)
     except TurnlogError as refusal:
         return refusal
     return None
