@@ -8,13 +8,30 @@ all others (nearly all) are plain JSON and read at full speed.
 from __future__ import annotations
 
 import re
-from typing import Any, Final, cast
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
-from turnlog.log.events import SessionEvent
-from turnlog.log.messages import Message
+from turnlog.log.events import EventFields, SessionEvent
+from turnlog.log.messages import (
+    AssistantFields,
+    AssistantMessage,
+    Message,
+    MessageFields,
+    Part,
+    SystemMessage,
+    ToolCall,
+    ToolFields,
+    ToolMessage,
+    ToolResult,
+    UserMessage,
+)
+
+StoredContent: TypeAlias = str | tuple[Part, ...] | None
 
 #: Layout 1. The next layout takes 2 and 3, and an upcaster from each older one.
 PLAIN: Final = 0
@@ -30,7 +47,46 @@ class Body(Struct, frozen=True, omit_defaults=True):
     metadata: dict[str, Any] = {}  # msgspec copies an empty default
 
 
+# Bodies are read much more often than written, and were checked when their events were made. So they are decoded into
+# classes that check nothing, and each message then becomes one of the class that callers know: the layout is the same.
+
+
+class _StoredSystem(MessageFields, frozen=True, eq=False, tag="system"):
+    content: StoredContent = None
+
+
+class _StoredUser(MessageFields, frozen=True, eq=False, tag="user"):
+    content: StoredContent = None
+
+
+class _StoredAssistant(AssistantFields, frozen=True, eq=False, tag="assistant"):
+    content: StoredContent = None
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+class _StoredTool(ToolFields, frozen=True, eq=False, tag="tool"):
+    results: tuple[ToolResult, ...]
+
+
+class _CheckedEvent(EventFields, frozen=True, kw_only=True):
+    session_id: str = ""
+    id: str = ""
+    timestamp: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _StoredEvent(_CheckedEvent, frozen=True, kw_only=True):
+    message: _StoredSystem | _StoredUser | _StoredAssistant | _StoredTool | None = None  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+_MESSAGE_CLASS_OF: Final[dict[type, type[Message]]] = {
+    _StoredSystem: SystemMessage,
+    _StoredUser: UserMessage,
+    _StoredAssistant: AssistantMessage,
+    _StoredTool: ToolMessage,
+}
+
 _encoder = msgspec.json.Encoder()
+_event_decoder: msgspec.json.Decoder[EventFields] = msgspec.json.Decoder(_StoredEvent)
 _canonical = msgspec.json.Encoder(order="sorted")
 _body_decoder: msgspec.json.Decoder[Body] = msgspec.json.Decoder(Body)
 
@@ -61,6 +117,20 @@ def decode_body(format_: int, data: bytes) -> Body:
             pass  # decode() tries again, and says why it cannot be read
     body: Body = decode(format_, data, Body)
     return body
+
+
+def decode_events(formats: Sequence[int], bodies: Sequence[bytes]) -> list[EventFields]:
+    """The events of many bodies, with nothing in the fields that no body holds; raises as ``decode_body`` does."""
+    if any(formats):
+        return [decode(format_, data, _CheckedEvent) for format_, data in zip(formats, bodies, strict=True)]
+    try:
+        events: list[EventFields] = list(map(_event_decoder.decode, bodies))
+    except (msgspec.ValidationError, RecursionError):
+        return [decode(PLAIN, data, _CheckedEvent) for data in bodies]  # as in decode_body()
+    for event in events:
+        if event.message is not None:
+            force_setattr(event.message, "__class__", _MESSAGE_CLASS_OF[type(event.message)])
+    return events
 
 
 def decode(format_: int, data: bytes, kind: Any) -> Any:

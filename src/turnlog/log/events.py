@@ -61,7 +61,25 @@ class EventMetadata:
     RUN_ID: Final = "turnlog.run_id"
 
 
-class SessionEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EventFields(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an event holds, not checked: what the codec makes of a stored body, before a store adds the other columns.
+
+    The store then makes it a ``SessionEvent`` by setting ``__class__``: the layout is the same. All was checked when
+    the event was first made; the constructor would check and copy it again for every event of every read.
+    """
+
+    session_id: str
+    message: Message | None = None
+    payload: dict[str, Any] | None = None
+    type: EventType = EventType.MESSAGE
+    id: str
+    position: int | None = None
+    timestamp: datetime
+    metadata: dict[str, Any] = field(default_factory=dict)
+    branch: str | None = None
+
+
+class SessionEvent(EventFields, frozen=True, kw_only=True, omit_defaults=True):
     """One entry of a log, never changed once appended.
 
     A ``MESSAGE`` event has a message and no payload; every other type has a payload and no message. ``position`` counts
@@ -69,15 +87,8 @@ class SessionEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     root agent, else a path such as ``orch.researcher``. A run id in the metadata is a name (R-8), as stores index it.
     """
 
-    session_id: str
-    message: Message | None = None
-    payload: dict[str, Any] | None = None
-    type: EventType = EventType.MESSAGE
     id: str = field(default_factory=new_id)
-    position: int | None = None
     timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
-    metadata: dict[str, Any] = field(default_factory=dict)
-    branch: str | None = None
 
     def __post_init__(self) -> None:
         check_name("session id", self.session_id)

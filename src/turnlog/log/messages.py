@@ -109,6 +109,8 @@ class ToolCall(Struct, frozen=True):
     arguments: str = "{}"
 
     def __post_init__(self) -> None:
+        if type(self.id) is type(self.name) is type(self.arguments) is str:
+            return  # nearly always, and a log that is read makes many
         for what in ("id", "name", "arguments"):
             _require(getattr(self, what), str, what)
 
@@ -125,9 +127,10 @@ class ToolResult(Struct, frozen=True, omit_defaults=True):
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _require(self.id, str, "id")
-        _require(self.status, ToolStatus, "status")
-        _require(self.name, str, "name", optional=True)
+        if type(self.id) is not str or type(self.status) is not ToolStatus or self.name is not None:
+            _require(self.id, str, "id")
+            _require(self.status, ToolStatus, "status")
+            _require(self.name, str, "name", optional=True)
         if type(self.content) is not str and self.content is not None:
             force_setattr(self, "content", _content(self.content))
 
@@ -154,12 +157,14 @@ class Native(Struct, frozen=True):
         return f"Native({_shortened(self.format)!r}, {type(self.data).__name__})"
 
 
-class _Message(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="role"):
+class MessageFields(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="role"):
+    """What every message but a tool's holds, not checked; the classes that callers know check, and add nothing to hold."""
+
     content: Content = None
     metadata: dict[str, Any] = field(default_factory=dict)
     native: Native | None = None
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if type(self.content) is not str and self.content is not None:
             force_setattr(self, "content", _content(self.content))
         # Also where it is empty: what the caller puts into its dict later must not reach the message.
@@ -205,8 +210,11 @@ class _Message(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="rol
         return f"{type(self).__name__}({_shortened(', '.join(map(repr, self.content)))})"
 
 
-class SystemMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="system"):
+class SystemMessage(MessageFields, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="system"):
     """Instructions to the model (``developer`` messages among them)."""
+
+    def __post_init__(self) -> None:
+        self._check()
 
     @property
     def type(self) -> MessageType:
@@ -214,8 +222,11 @@ class SystemMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_fie
         return MessageType.SYSTEM
 
 
-class UserMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="user"):
+class UserMessage(MessageFields, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="user"):
     """What the user said: ``UserMessage("hi")``."""
+
+    def __post_init__(self) -> None:
+        self._check()
 
     @property
     def type(self) -> MessageType:
@@ -223,13 +234,17 @@ class UserMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_field
         return MessageType.USER
 
 
-class AssistantMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="assistant"):
-    """A model's reply: content, tool calls, or both."""
+class AssistantFields(MessageFields, frozen=True, eq=False, omit_defaults=True, tag_field="role"):
+    """What an assistant's message holds, not checked."""
 
     tool_calls: Sequence[ToolCall] = ()
 
+
+class AssistantMessage(AssistantFields, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="assistant"):
+    """A model's reply: content, tool calls, or both."""
+
     def __post_init__(self) -> None:
-        super().__post_init__()
+        self._check()
         if self.tool_calls != ():
             force_setattr(self, "tool_calls", _tuple_of(self.tool_calls, ToolCall, "tool_calls"))
 
@@ -246,18 +261,23 @@ class AssistantMessage(_Message, frozen=True, eq=False, omit_defaults=True, tag_
         return f"{super().__repr__()[:-1]}, calls {_shortened(calls)})" if calls else super().__repr__()
 
 
-class ToolMessage(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="tool"):
-    """The results of one or more tool calls."""
+class ToolFields(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="role"):
+    """What a tool message holds, not checked."""
 
     results: Sequence[ToolResult]
     metadata: dict[str, Any] = field(default_factory=dict)
     native: Native | None = None
+
+
+class ToolMessage(ToolFields, frozen=True, eq=False, omit_defaults=True, tag_field="role", tag="tool"):
+    """The results of one or more tool calls."""
 
     def __post_init__(self) -> None:
         if isinstance(self.results, ToolResult):
             force_setattr(self, "results", (self.results,))
         else:
             force_setattr(self, "results", _tuple_of(self.results, ToolResult, "results"))
+        # Also where it is empty: what the caller puts into its dict later must not reach the message.
         force_setattr(self, "metadata", storable_dict(self.metadata, "message.metadata"))
         if self.native is not None:
             _require(self.native, Native, "native")

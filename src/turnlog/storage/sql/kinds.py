@@ -68,6 +68,14 @@ def is_synthetic(code: int) -> bool:
     return SYNTHETIC_SYSTEM <= code <= SYNTHETIC_TOOL
 
 
+def only_root_messages(mask: int) -> bool:
+    """Whether a mask has no other kinds than those of messages on root."""
+    return not mask & ~_ROOT_MESSAGES
+
+
+_ROOT_MESSAGES = sum(1 << 2 * code for code in CODES if code < BOUNDARY)
+
+
 def kinds_in(mask: int) -> list[int]:
     """The kinds whose bits are set."""
     return [kind for kind in range(2 * len(CODES)) if mask >> kind & 1]

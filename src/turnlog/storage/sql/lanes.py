@@ -35,6 +35,8 @@ def lanes_of(filter_: EventFilter, present: int) -> tuple[Lane, ...]:
     """The lanes of the filter among the kinds of the mask ``present``; empty where nothing can match."""
     if filter_.active_view:
         present &= ~(0b11 << 2 * kinds.BOUNDARY)  # a boundary is never part of the view (A-2)
+    if filter_.branch is ANY_BRANCH and not (filter_.messages_only or filter_.event_types or filter_.exclude_synthetic):
+        return EVERY_ROW if present else ()
     held = kinds.kinds_in(present)
     if all(_takes_all_of(filter_, kind) for kind in held):
         return EVERY_ROW if held else ()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from turnlog.errors import UnreadableDataError
 from turnlog.log import codec
 from turnlog.log.events import EventType, SessionEvent
+from turnlog.log.names import check_branch, check_name
 from turnlog.log.session import Session
 from turnlog.log.tokens import TokenCounter, message_tokens
 from turnlog.log.turns import TurnState
@@ -29,7 +31,18 @@ def micros(moment: datetime) -> int:
 
 def moment(value: int) -> datetime:
     """The moment of so many microseconds."""
-    return _EPOCH + timedelta(microseconds=value)
+    return _EPOCH + timedelta(0, 0, value)
+
+
+#: Up to here, which is in the year 2112, a float of seconds tells microseconds apart, and is a faster way to a moment.
+_MOST_EXACT = 2**52
+
+
+def moments(values: Iterable[int]) -> list[datetime]:
+    """The moments of so many microseconds each."""
+    return [
+        datetime.fromtimestamp(value / 1_000_000, UTC) if 0 < value < _MOST_EXACT else moment(value) for value in values
+    ]
 
 
 #: Ends the bytes of an id that is no UUID; it stands in no UTF-8 text. Where they would be 16 bytes long, it stands twice.
@@ -57,10 +70,17 @@ def stored_id(event_id: str) -> bytes:
 
 def event_id(stored: bytes) -> str:
     """The id back from :func:`stored_id`."""
-    if len(stored) != _UUID_BYTES:
-        return stored.rstrip(_END).decode()
-    digits = stored.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return event_ids((stored,))[0]
+
+
+def event_ids(stored: Iterable[bytes]) -> list[str]:
+    """The ids back from :func:`stored_id`."""
+    return [
+        f"{id_[:4].hex()}-{id_[4:10].hex('-', 2)}-{id_[10:].hex()}"
+        if len(id_) == _UUID_BYTES
+        else check_name("event id", id_.rstrip(_END).decode())
+        for id_ in stored
+    ]
 
 
 class Head(Struct, frozen=True):
@@ -138,27 +158,49 @@ def event_parameters(
 
 def event(session_id: str, row: Row) -> SessionEvent:
     """The event of a row of ``EVENT_COLUMNS``; ``UnreadableDataError`` names session and position."""
-    position, id_, timestamp, kind, type_, branch, format_, data = row[:8]
     try:
-        body = codec.decode_body(format_, data)
-        return SessionEvent(
-            session_id=session_id,
-            message=body.message,
-            payload=body.payload,
-            type=_type(kind >> 1, type_),
-            id=event_id(id_),
-            position=position,
-            timestamp=_EPOCH + timedelta(microseconds=timestamp),
-            metadata=body.metadata,
-            branch=branch,
-        )
+        return _events(session_id, (row,))[0]
     except (ValueError, TypeError, RecursionError, OverflowError) as error:
-        raise UnreadableDataError(session_id, position, f"the stored event cannot be read: {error}") from error
+        raise UnreadableDataError(session_id, row[0], f"the stored event cannot be read: {error}") from error
+
+
+def events(session_id: str, found: Sequence[Row]) -> list[SessionEvent]:
+    """The events of rows of ``EVENT_COLUMNS``; ``UnreadableDataError`` names session and position."""
+    try:
+        return _events(session_id, found)
+    except (ValueError, TypeError, RecursionError, OverflowError):
+        return [event(session_id, row) for row in found]  # one of them says which it is
+
+
+def _events(session_id: str, found: Sequence[Row]) -> list[SessionEvent]:
+    """Column by column: some short loops are a third faster than a long one."""
+    if not found:
+        return []
+    positions, ids, timestamps, formats, bodies, *place = zip(*found, strict=True)
+    read: list[Any] = codec.decode_events(formats, bodies)
+    for event, position, id_, timestamp in zip(read, positions, event_ids(ids), moments(timestamps), strict=True):
+        force_setattr(event, "session_id", session_id)
+        force_setattr(event, "position", position)
+        force_setattr(event, "id", id_)
+        force_setattr(event, "timestamp", timestamp)
+        force_setattr(event, "__class__", SessionEvent)
+        if event.message is None and not place:
+            raise ValueError("no message")
+    for event, kind, type_, branch in zip(read, *place, strict=True) if place else ():
+        if branch is not None:
+            force_setattr(event, "branch", check_branch(branch))
+        if kind >= _WITHOUT_MESSAGE:
+            force_setattr(event, "type", _type(kind >> 1, type_))
+        if (event.message is None) is (kind < _WITHOUT_MESSAGE) or (event.message is None) is (event.payload is None):
+            raise ValueError(f"kind {kind} with {type(event.message).__name__} and {type(event.payload).__name__}")
+    return read
+
+
+#: The first of the kinds whose events have no message.
+_WITHOUT_MESSAGE = 2 * kinds.BOUNDARY
 
 
 def _type(code: int, name: str | None) -> EventType:
-    if code < kinds.BOUNDARY:
-        return EventType.MESSAGE
     return EventType.COMPACTION if code == kinds.BOUNDARY else EventType(name or "")
 
 

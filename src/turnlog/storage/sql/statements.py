@@ -11,7 +11,7 @@ from typing import Any, LiteralString, TypeAlias
 
 from msgspec import Struct
 
-from turnlog.storage.sql.lanes import EVERY_ROW, Lane
+from turnlog.storage.sql.lanes import Lane
 
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]
@@ -71,13 +71,19 @@ SETTING = "SELECT value FROM store_setting WHERE name = ?"
 REMOVE_SETTING = "DELETE FROM store_setting WHERE name = ?"
 ADD_SETTING = "INSERT INTO store_setting (name, value) VALUES (?, ?)"
 
-EVENT_COLUMNS = "position, event_id, timestamp, kind, type, branch, format, body, turn, batch"
+#: Of messages on root; and of any event. A row of the first is the beginning of a row of the second.
+MESSAGE_COLUMNS = "position, event_id, timestamp, format, body"
+EVENT_COLUMNS = f"{MESSAGE_COLUMNS}, kind, type, branch"
 ADD_EVENT = (
     "INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id,"
     " body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 BATCH_INDEX = "SELECT batch FROM event WHERE session_key = ? AND position = ?"
+TURN_AT = "SELECT turn FROM event WHERE session_key = ? AND position = ?"
 EVENT_AT = f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND position = ?"
+IN_RANGE_WITH_BATCHES = (
+    f"SELECT {EVENT_COLUMNS}, batch FROM event WHERE session_key = ? AND position BETWEEN ? AND ? ORDER BY position"
+)
 IN_TIME = "SELECT position, kind, branch, type FROM event WHERE session_key = ? AND timestamp BETWEEN ? AND ?"
 OF_RUN = f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND run_id = ? ORDER BY position"
 COUNTS = "SELECT position, kind, branch, tokens FROM event WHERE session_key = ? AND position BETWEEN ? AND ?"
@@ -122,6 +128,32 @@ def in_ranges(count: int) -> str:
         f"WITH span(number, low, high) AS (VALUES {values}) SELECT span.number, {columns}"
         " FROM span CROSS JOIN event e WHERE e.session_key = ? AND e.position BETWEEN span.low AND span.high"
     )
+
+
+def in_range(*, only_messages: bool) -> str:
+    """The events of one range, in order: session key, first and last position. ``only_messages``: all on root."""
+    return _IN_RANGE[only_messages]
+
+
+def in_whole_turns(*, only_messages: bool) -> str:
+    """The events from a position, or from the start of its turn where that is not before the least, to the last.
+
+    Session key, least position, session key, the position, last position.
+    """
+    return _IN_WHOLE_TURNS[only_messages]
+
+
+_COLUMNS = (EVENT_COLUMNS, MESSAGE_COLUMNS)
+_IN_RANGE = tuple(
+    f"SELECT {columns} FROM event WHERE session_key = ? AND position BETWEEN ? AND ? ORDER BY position"
+    for columns in _COLUMNS
+)
+_IN_WHOLE_TURNS = tuple(
+    f"SELECT {columns} FROM event WHERE session_key = ? AND position BETWEEN"
+    " (SELECT CASE WHEN turn >= ? THEN turn ELSE position END FROM event WHERE session_key = ? AND position = ?) AND ?"
+    " ORDER BY position"
+    for columns in _COLUMNS
+)
 
 
 def in_lanes(

@@ -94,7 +94,7 @@ def find_by_ids(session_id: str, key: int, event_ids: Sequence[str]) -> Plan[dic
     for start in range(0, len(event_ids), sql.MOST_LISTED):
         chunk = [rows.stored_id(event_id) for event_id in event_ids[start : start + sql.MOST_LISTED]]
         found = yield Statement(sql.by_ids(len(chunk)), (key, *chunk))
-        stored |= {event.id: event for event in (rows.event(session_id, row) for row in found)}
+        stored |= {event.id: event for event in rows.events(session_id, found)}
     return stored
 
 
@@ -197,8 +197,8 @@ def _state_at(session_id: str, head: rows.Head, version: int) -> Plan[TurnState]
         return head.state
     if not version:
         return TurnState()
-    last = yield Statement(sql.EVENT_AT, (head.key, version))
-    turn = last[0][8]
+    last = yield Statement(sql.TURN_AT, (head.key, version))
+    turn = last[0][0]
     if not turn:
         return TurnState(version=version)
     counted = yield sql.count_in_lanes(_TURN_STARTS, head.key, 1, version)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import itemgetter
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.view import Range
@@ -24,12 +26,16 @@ _BY_POSITION = itemgetter(0)
 
 
 class Field(Struct, frozen=True):
-    """Where matches can lie: position ranges in the order read, and the lanes within them."""
+    """Where matches can lie: position ranges in the order read, and the lanes within them.
+
+    ``only_messages``: the log holds nothing but messages on root, of which fewer columns need to be read.
+    """
 
     session_id: str
     key: int
     ranges: tuple[Range, ...]
     lanes: tuple[Lane, ...]
+    only_messages: bool = False
 
     def without(self, position: int, *, descending: bool) -> Field:
         """What is left when everything up to ``position``, from the end that is read first, has been seen."""
@@ -39,7 +45,7 @@ class Field(Struct, frozen=True):
             ranges = (*ranges[:-1], (low, high - 1)) if high > low else ranges[:-1]
         else:
             ranges = behind(self.ranges, position)
-        return Field(self.session_id, self.key, ranges, self.lanes)
+        return replace(self, ranges=ranges)
 
 
 def fetch_matching(
@@ -75,12 +81,24 @@ def fetch(field: Field, *, limit: int, descending: bool = False, offset: int = 0
 def _fetch_every_row(field: Field, limit: int, descending: bool, offset: int) -> Plan[Rows]:
     """Positions have no gaps, so where nothing restricts them the window is known before anything is read."""
     wanted = slice_of(field.ranges, offset, limit, descending=descending)
-    fetched: Rows = []
     if len(wanted) == 1:
-        low, high = wanted[0]
-        fetched = yield sql.in_lanes(EVERY_ROW, field.key, low, high, descending=descending, limit=high - low + 1)
-        check_contiguous(field.session_id, low, high, len(fetched))
-        return fetched
+        fetched = yield from _fetch_range(field, *wanted[0])
+    else:
+        fetched = yield from _fetch_ranges(field, wanted)
+    if descending:
+        fetched.reverse()
+    return fetched
+
+
+def _fetch_range(field: Field, low: int, high: int) -> Plan[Rows]:
+    text = sql.in_range(only_messages=field.only_messages)
+    fetched = yield Statement(text, (field.key, low, high))
+    check_contiguous(field.session_id, low, high, len(fetched))
+    return fetched
+
+
+def _fetch_ranges(field: Field, wanted: Sequence[Range]) -> Plan[Rows]:
+    fetched: Rows = []
     for start in range(0, len(wanted), sql.MOST_LISTED):
         chunk = wanted[start : start + sql.MOST_LISTED]
         found = yield Statement(sql.in_ranges(len(chunk)), (*(bound for span in chunk for bound in span), field.key))
@@ -88,8 +106,16 @@ def _fetch_every_row(field: Field, limit: int, descending: bool, offset: int) ->
         size = sum(high - low + 1 for low, high in chunk)
         check_contiguous(field.session_id, chunk[0][0], chunk[0][0] + size - 1, len(found))
         fetched += (row[1:] for row in found)
-    if descending:
-        fetched.reverse()
+    return fetched
+
+
+def fetch_whole_turns(field: Field, limit: int) -> Plan[Rows]:
+    """The newest ``limit`` rows of a field of one range in which every row matches, back to the start of their turn."""
+    ((least, high),) = field.ranges
+    first = max(least, high - limit + 1)
+    text = sql.in_whole_turns(only_messages=field.only_messages)
+    fetched = yield Statement(text, (field.key, least, field.key, first, high))
+    check_contiguous(field.session_id, fetched[0][0] if fetched else first, high, len(fetched))
     return fetched
 
 

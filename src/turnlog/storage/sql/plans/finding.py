@@ -44,7 +44,7 @@ def find_events(
         return []
     if run_id is not None:
         found = yield Statement(sql.OF_RUN, (head.key, rows.stored_id(check_name("run id", run_id))))
-        return [rows.event(session_id, row) for row in found]
+        return rows.events(session_id, found)
     ids = [check_name("event id", event_id) for event_id in event_ids or ()]
     stored = yield from find_by_ids(session_id, head.key, ids)
     return sorted(stored.values(), key=lambda event: event.position or 0)

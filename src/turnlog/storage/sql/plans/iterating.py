@@ -13,12 +13,11 @@ from turnlog.log.events import SessionEvent
 from turnlog.log.windows import Window
 from turnlog.storage.sql import rows
 from turnlog.storage.sql import statements as sql
-from turnlog.storage.sql.lanes import EVERY_ROW
 from turnlog.storage.sql.plans.appending import version_as_of
 from turnlog.storage.sql.plans.fetching import Field, fetch_matching
 from turnlog.storage.sql.plans.plan import Plan, find_head
 from turnlog.storage.sql.plans.reading import BoundaryCache, field_of, open_scope, read
-from turnlog.storage.sql.statements import Rows
+from turnlog.storage.sql.statements import Rows, Statement
 
 
 class Walk(Struct, frozen=True):
@@ -44,7 +43,7 @@ def step(walk: Walk, now: datetime, boundaries: BoundaryCache) -> Plan[tuple[lis
         if walk.filter.window != Window.ALL:
             # A window is read at once: what it holds was asked for as a whole.
             found = yield from read(scope, walk.filter)
-            return _from_waiting(replace(walk, waiting=tuple(rows.event(walk.session_id, row) for row in found)))
+            return _from_waiting(replace(walk, waiting=tuple(rows.events(walk.session_id, found))))
         field = yield from field_of(scope, walk.filter)
     else:
         yield from _still_there(walk.session_id, walk.field.key, now)
@@ -56,7 +55,7 @@ def step(walk: Walk, now: datetime, boundaries: BoundaryCache) -> Plan[tuple[lis
         walk = replace(walk, is_done=True)
     else:
         walk = replace(walk, field=field.without(found[-1][0], descending=False))
-    return [rows.event(walk.session_id, row) for row in found], walk
+    return rows.events(walk.session_id, found), walk
 
 
 def _from_waiting(walk: Walk) -> tuple[list[SessionEvent], Walk]:
@@ -97,9 +96,7 @@ def step_batches(walk: BatchWalk, now: datetime) -> Plan[tuple[list[list[Session
     found: Rows = []
     while walk.position <= walk.version:
         high = min(walk.position + len(found) + _ROWS_AT_ONCE - 1, walk.version)
-        found += yield sql.in_lanes(
-            EVERY_ROW, walk.key, walk.position + len(found), high, descending=False, limit=_ROWS_AT_ONCE
-        )
+        found += yield Statement(sql.IN_RANGE_WITH_BATCHES, (walk.key, walk.position + len(found), high))
         whole = len(found) if high == walk.version else _whole_batches(found)
         if whole:
             batches = _batches(walk.session_id, found[:whole])
@@ -110,13 +107,13 @@ def step_batches(walk: BatchWalk, now: datetime) -> Plan[tuple[list[list[Session
 
 def _whole_batches(found: Rows) -> int:
     """How many rows at the start are batches that have ended: all before the last one's first row."""
-    return next((index for index in range(len(found) - 1, 0, -1) if found[index][9] == 0), 0)
+    return next((index for index in range(len(found) - 1, 0, -1) if found[index][-1] == 0), 0)
 
 
 def _batches(session_id: str, found: Rows) -> list[list[SessionEvent]]:
     batches: list[list[SessionEvent]] = []
-    for row in found:
-        if row[9] == 0:
+    for row, event in zip(found, rows.events(session_id, [row[:-1] for row in found]), strict=True):
+        if row[-1] == 0:
             batches.append([])
-        batches[-1].append(rows.event(session_id, row))
+        batches[-1].append(event)
     return batches

@@ -11,16 +11,17 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnlog.errors import BrokenInvariantError, UnreadableDataError
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.events import SessionEvent
 from turnlog.log.view import Boundary, BoundaryError, Range, ranges_of, read_boundary, segments
-from turnlog.storage.sql import rows
+from turnlog.storage.sql import kinds, rows
 from turnlog.storage.sql import statements as sql
 from turnlog.storage.sql.lanes import EVERY_ROW, VIEW_STARTS, Lane, lanes_of, matches_lane
 from turnlog.storage.sql.plans.appending import newest_boundary, version_as_of
-from turnlog.storage.sql.plans.fetching import Field, count, fetch, fetch_matching
+from turnlog.storage.sql.plans.fetching import Field, count, fetch, fetch_matching, fetch_whole_turns
 from turnlog.storage.sql.plans.plan import Plan, find_head
 from turnlog.storage.sql.ranges import before_or_at, clipped, intersection
 from turnlog.storage.sql.statements import Row, Rows, Statement
@@ -49,7 +50,7 @@ class BoundaryCache:
 
 
 class Scope(Struct, frozen=True):
-    """A session's log at a version, and the order it is read in."""
+    """A session's log at a version, and the order it is read in: that of a boundary's view, or of the log itself."""
 
     session_id: str
     head: rows.Head
@@ -66,7 +67,7 @@ def events(
     if scope is None:
         return []
     found = yield from read(scope, filter_)
-    return [rows.event(session_id, row) for row in found]
+    return rows.events(session_id, found)
 
 
 def open_scope(
@@ -80,7 +81,7 @@ def open_scope(
     boundary = None
     if filter_.active_view:
         boundary = yield from _boundary(session_id, head, version, boundaries)
-    return Scope(session_id, head, version, segments(boundary, version), filter_.active_view)
+    return Scope(session_id, head, version, segments(boundary, version), boundary is not None)
 
 
 def open_view(session_id: str, now: datetime, boundaries: BoundaryCache) -> Plan[Scope | None]:
@@ -117,6 +118,12 @@ def read(scope: Scope, filter_: EventFilter) -> Plan[Rows]:
         return []
     if window.newest is not None:
         limit = min(window.newest, scope.version)  # no engine counts further than 64 bits
+        if (
+            window.whole_turns
+            and field.lanes is EVERY_ROW
+            and not (scope.is_view or filter_.reads_text or field.ranges[1:])
+        ):
+            return (yield from fetch_whole_turns(field, limit))
         newest = yield from fetch_matching(field, filter_, descending=True, limit=limit)
         newest.reverse()
         if len(newest) < window.newest or not window.whole_turns:
@@ -136,12 +143,12 @@ def field_of(scope: Scope, filter_: EventFilter) -> Plan[Field]:
     """Where the filter's matches lie, text aside."""
     ranges = clipped(scope.order, filter_.after, filter_.before)
     lanes = lanes_of(filter_, scope.head.kinds)
-    field = Field(scope.session_id, scope.head.key, ranges, lanes)
+    field = Field(scope.session_id, scope.head.key, ranges, lanes, kinds.only_root_messages(scope.head.kinds))
     if not lanes or not ranges or (filter_.since is None and filter_.until is None):
         return field
     positions = yield from _positions_in_time(scope, filter_, lanes)
     chosen = intersection(ranges, ranges_of(sorted(positions)))
-    return Field(scope.session_id, scope.head.key, chosen, EVERY_ROW)
+    return replace(field, ranges=chosen, lanes=EVERY_ROW)
 
 
 def _positions_in_time(scope: Scope, filter_: EventFilter, lanes: Sequence[Lane]) -> Plan[list[int]]:
@@ -157,7 +164,7 @@ def _back_to_turn_start(scope: Scope, field: Field, filter_: EventFilter, oldest
     if not start or start == oldest[0]:
         return []
     turn = _between(scope.order, start, oldest[0])
-    part = Field(field.session_id, field.key, intersection(turn, field.ranges), field.lanes)
+    part = replace(field, ranges=intersection(turn, field.ranges))
     earlier = yield from fetch_matching(part, filter_, limit=scope.version)
     return earlier if earlier and earlier[0][0] == start else []
 
@@ -165,7 +172,8 @@ def _back_to_turn_start(scope: Scope, field: Field, filter_: EventFilter, oldest
 def _turn_start(scope: Scope, oldest: Row) -> Plan[int]:
     """The position of the nearest turn start at or before a row in the order read, all criteria aside; 0 for none."""
     if not scope.is_view:
-        turn: int = oldest[8]
+        found = yield Statement(sql.TURN_AT, (scope.head.key, oldest[0]))
+        turn: int = found[0][0]
         return turn
     order = before_or_at(scope.order, oldest[0])
     lanes = tuple(lane for lane in VIEW_STARTS if scope.head.kinds >> lane.kind & 1)
