@@ -158,7 +158,7 @@ class Native(Struct, frozen=True):
 
 
 class MessageFields(Struct, frozen=True, eq=False, omit_defaults=True, tag_field="role"):
-    """What every message but a tool's holds, not checked; the classes that callers know check, and add nothing to hold."""
+    """What every message but a tool's holds, not checked: the classes that callers know check, and hold no more."""
 
     content: Content = None
     metadata: dict[str, Any] = field(default_factory=dict)
