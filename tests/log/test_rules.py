@@ -205,6 +205,9 @@ class TestLease:
     def test_a_free_one_is_taken(self, lease: Lease) -> None:
         assert lease_after("s", lease, Turn("mine", take=True), NOW) == Lease("mine", NOW + 20 * SECOND)
 
+    def test_nothing_to_write_waits_for_nobody(self) -> None:
+        assert lease_after("s", HELD, None, NOW) == HELD
+
     def test_a_held_one_is_not_taken(self) -> None:
         with pytest.raises(SessionBusyError):
             lease_after("s", HELD, Turn("theirs", take=True), NOW)
@@ -231,6 +234,7 @@ def test_an_append_slides_an_expiry_forward_and_never_back() -> None:
     assert slid_expiry(NOW + 2 * HOUR, HOUR, NOW) == NOW + 2 * HOUR
     assert slid_expiry(NOW, None, NOW) == NOW
     assert slid_expiry(None, None, NOW) is None
+    assert slid_expiry(None, HOUR, NOW) is None
 
 
 class TestVersions:
