@@ -176,6 +176,24 @@ def test_a_replay_may_join_batches_that_were_stored_apart() -> None:
     assert broken([*operations, append("c a", 7, 8, Ok(1, 3, replay=True))], "a b c") == ["P3"]
 
 
+def test_a_batch_called_a_replay_too_soon_is_reported_once_and_contradicts_nothing_else() -> None:
+    operations = [append("a b", 1, 2, Ok(1, 2, replay=True)), append("a b", 9, 10, Ok(1, 2))]
+    operations.append(read("", 5, 6, process="other"))
+    assert broken(operations, "a b") == ["P3"]
+
+
+def test_an_event_of_the_log_is_accused_by_what_was_offered() -> None:
+    def message(*operations: Operation) -> str:
+        (violation,) = check_history(operations, {"s": FinalLog.of(events("a"))})
+        return violation.message
+
+    assert message() == "event 'a', at 1, was never offered with this content"
+    assert message(append("a", 1, 2, Failed())) == "event 'a' is seen, but its append failed"
+    assert message(append("a", 1, 2, Unknown(), expected_version=4)) == (
+        "event 'a' is at 1, where no append of it expected to be"
+    )
+
+
 def test_a_batch_that_is_none_is_not_acknowledged() -> None:
     """R-4: an empty batch, and one with an id twice, are refused."""
     assert broken([append("a", 1, 2, Ok(1, 1)), append("", 3, 4, Ok(2, 1))], "a") == ["P4"]
