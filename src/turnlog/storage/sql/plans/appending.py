@@ -34,7 +34,11 @@ from turnlog.storage.sql.plans import sessions
 from turnlog.storage.sql.plans.plan import Plan, StoreSettings, lock_head
 from turnlog.storage.sql.statements import Statement
 
+#: What a restore holds in memory before it is written.
 _ROWS_AT_ONCE = 500
+_BYTES_AT_ONCE = 8 << 20
+#: The place of the body in a row of an event's parameters.
+_BODY = -1
 
 
 def append(
@@ -126,7 +130,7 @@ def restore(session: Session, batches: Iterable[Batch], settings: StoreSettings,
         yield from sessions.create(session, settings, now)
         head = yield from lock_head(session.id, now)
     state, mask, boundary = head.state, head.kinds, head.boundary
-    replayed, waiting = 0, list[tuple[Any, ...]]()
+    replayed, size, waiting = 0, 0, list[tuple[Any, ...]]()
     for given in batches:
         batch = check_batch(session.id, given)
         if head.version:
@@ -139,9 +143,10 @@ def restore(session: Session, batches: Iterable[Batch], settings: StoreSettings,
         parameters, state, added = rows.event_parameters(head.key, batch, state, settings.counter_beside(head))
         mask |= added
         waiting += parameters
-        if len(waiting) >= _ROWS_AT_ONCE:
+        size += sum(len(row[_BODY]) for row in parameters)
+        if len(waiting) >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
             yield from _insert(waiting)
-            waiting = []
+            waiting, size = [], 0
     stored_count = state.version - head.version
     if stored_count:
         yield from _insert(waiting)
