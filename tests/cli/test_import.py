@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,8 @@ import pytest
 from tests.cli.conversations import TRIP, assistant, tool, user
 from tests.cli.running import CommandLine
 from turnlog.cli.importing.conversation_logs import event_id_of
+from turnlog.cli.importing.importer import Importer
+from turnlog.cli.importing.sources import Source
 from turnlog.formats.openai_chat import render
 from turnlog.storage.opening import open_store
 
@@ -99,6 +104,48 @@ def test_standard_input_is_read_like_a_file(turnlog: CommandLine) -> None:
     ran = turnlog.ok("import", "-", stdin=gzip.compress(json.dumps(TRIP).encode()))
     assert ran.out == "stdin: 1 new sessions, 8 new events; 0 events were there already\n"
     assert stored(turnlog) == {"stdin": TRIP}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes with a name are POSIX")
+def test_a_pipe_is_copied_so_that_it_can_be_read_twice(turnlog: CommandLine, tmp_path: Path) -> None:
+    pipe = tmp_path / "chat.jsonl"
+    os.mkfifo(pipe)
+    text = "".join(json.dumps(message) + "\n" for message in TRIP)
+    writer = threading.Thread(target=pipe.write_text, args=(text,))
+    writer.start()
+    turnlog.ok("import", pipe)
+    writer.join()
+    assert stored(turnlog) == {"chat": TRIP}
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_what_is_appended_after_the_check_is_not_imported_unchecked(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    """Both passes see the same bytes."""
+    path = tmp_path / "chat.jsonl"
+    lines = [json.dumps(message).encode() + b"\n" for message in TRIP]
+    path.write_bytes(pack(b"".join(lines[:5])))
+    with Source(str(path)) as source, open_store("memory:") as repository:
+        importer = Importer(source, datetime(2026, 1, 1, tzinfo=UTC))
+        importer.check()
+        with path.open("ab") as file:
+            file.write(pack(b"".join(lines[5:]) + b"broken"))
+        importer.write(repository)
+        assert render(event.content for event in repository.events("chat")) == TRIP[:5]
+
+
+def test_an_import_that_fails_in_the_middle_says_what_is_stored(turnlog: CommandLine, file_of: FileOf) -> None:
+    """Each conversation is one transaction: those before the fault stay, and running it again goes on from there."""
+    turnlog.ok("import", file_of({"id": "taken", "messages": SHORT}))
+    turnlog.ok("fork", "taken", "b")
+    path = file_of(*({"id": name, "messages": TRIP} for name in "abc"), name="three.jsonl")
+    ran = turnlog.run("import", path)
+    assert ran.code == 4
+    assert "three.jsonl: stopped; 8 new events are stored" in ran.err
+    assert set(stored(turnlog)) == {"taken", "b", "a"}
+    turnlog.ok("delete", "b", "--yes")
+    assert "2 new sessions, 16 new events; 8 events were there already" in turnlog.ok("import", path).out
 
 
 def test_batches_are_messages_and_steps_so_that_versions_stand_between_them(

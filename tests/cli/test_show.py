@@ -340,3 +340,16 @@ def test_an_unknown_session_is_an_error(trip: CommandLine) -> None:
     """R-5: a mistyped id is no empty conversation."""
     for options in ([], ["--json"], ["--last", "1"], ["--view"]):
         assert "'nobody' does not exist or has expired" in trip.fails(3, "show", "nobody", *options)
+
+
+def test_the_style_of_a_role_ends_with_it(trip: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Colours are there only where somebody looks, and what was said is plain."""
+    assert "\x1b" not in trip.ok("show", "chat").out
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    lines = trip.ok("show", "chat").out.splitlines()
+    (said,) = [line for line in lines if "Where is it warm" in line]
+    assert said == "\x1b[2m  2  \x1b[0m\x1b[1;32muser      \x1b[0mWhere is it warm in May?"
+    (result,) = [line for line in lines if "Oslo" in line]
+    assert result.endswith("\x1b[33m← \x1b[0m\x1b[1mdo_b \x1b[0mOslo 11 degrees")

@@ -66,7 +66,7 @@ class Body(Struct, frozen=True):
         before = self.sign
         for line in self.text.wrap(console, width - self.sign.cell_len, tab_size=4):
             line.rstrip()
-            yield before + line
+            yield Text.assemble(before, line)
             before = Text(" " * self.sign.cell_len)
 
 
@@ -79,7 +79,7 @@ def render_calls(calls: Iterable[ToolCall], style: BodyStyle) -> list[Body]:
     """Tool calls, one below the other."""
     sign = Text(f"{style.glyphs.call} ", style="cyan")
     return [
-        Body(Text(f"{one_line(call.name)} ", style="bold") + clipped(call.arguments, _CALL_LINES, style), sign)
+        Body(Text.assemble((f"{one_line(call.name)} ", "bold"), clipped(call.arguments, _CALL_LINES, style)), sign)
         for call in calls
     ]
 
@@ -87,19 +87,19 @@ def render_calls(calls: Iterable[ToolCall], style: BodyStyle) -> list[Body]:
 def render_result(result: ToolResult, call: ToolCall | None, style: BodyStyle) -> Body:
     """A tool's result under the name of the call that asked for it."""
     name = result.name or (call.name if call is not None else result.id)
-    head = Text(f"{one_line(name)} ", style="bold")
+    head = Text.assemble((f"{one_line(name)} ", "bold"))
     if result.status is not ToolStatus.OK:
-        head += Text(f"{result.status.value.replace('_', ' ')} ", style="bold red")
+        head.append(f"{result.status.value.replace('_', ' ')} ", "bold red")
     if call is None:
-        head += Text("(its call is not shown) ", style="dim")
+        head.append("(its call is not shown) ", "dim")
     said = Text("\n").join(_texts(result.content, MessageType.TOOL, style))
-    return Body(head + said, Text(f"{style.glyphs.result} ", style="yellow"))
+    return Body(head.append_text(said), Text(f"{style.glyphs.result} ", style="yellow"))
 
 
 def render_payload(event: SessionEvent, style: BodyStyle) -> Body:
     """An event of an own type: its name, and the JSON that it holds."""
     data = encode(event.payload)[1].decode("utf-8")
-    return Body(Text(f"{event.type.name} ", style="bold") + clipped(data, _CALL_LINES, style))
+    return Body(Text.assemble((f"{event.type.name} ", "bold"), clipped(data, _CALL_LINES, style)))
 
 
 def _texts(content: Content, type_: MessageType, style: BodyStyle) -> list[Text]:
@@ -121,7 +121,7 @@ def clipped(text: str, lines: int, style: BodyStyle) -> Text:
     if left:
         # On a line of its own where the text was cut between two lines.
         gap = "\n" if shown.endswith("\n") else ""
-        body += Text(f"{gap}{style.glyphs.ellipsis} {left:,} more characters", style="dim")
+        body.append(f"{gap}{style.glyphs.ellipsis} {left:,} more characters", "dim")
     return body
 
 
@@ -141,11 +141,11 @@ def _beginning(text: str, lines: int, width: int) -> str:
 def _part(part: Part, lines: int, style: BodyStyle) -> Text:
     if isinstance(part, TextPart):
         text = clipped(part.text, lines, style)
-        return Text("refused: ", style="bold red") + text if part.refusal else text
+        return Text.assemble(("refused: ", "bold red"), text) if part.refusal else text
     if isinstance(part, ReasoningPart):
         thought = clipped(part.text or "(withheld)", lines, style)
         thought.stylize("dim italic")
-        return Text("thinking: ", style="dim") + thought
+        return Text.assemble(("thinking: ", "dim"), thought)
     return Text(f"[{_media(part)}]", style="blue")
 
 

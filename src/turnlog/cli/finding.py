@@ -106,7 +106,7 @@ def _print_sessions(service: SessionService, page: SessionPage) -> None:
         name.pad_right(ids - name.cell_len)
         facts = f"  {service.version(session.id, missing_ok=True):>6,}  {session.created_at:%Y-%m-%d %H:%M}  "
         owner = f"{(session.principal or ''):{owners}.{owners}}  " if owners else ""
-        line = name + Text(facts, style="dim") + Text(owner, style="green") + Text(_opening(service, session))
+        line = Text.assemble(name, (facts, "dim"), (owner, "green"), _opening(service, session))
         line.truncate(console.width, overflow="ellipsis")
         console.print(line)
 
@@ -172,4 +172,5 @@ def _print_hit(console: Console, event: SessionEvent, turn: int, query: EventQue
     place = Text(f"turn {turn:<3} {event.position:>5}  ", style="dim")
     role = Text(f"{message.type.value:9} ", style=ROLE_STYLES[message.type])
     width = max(20, console.width - place.cell_len - role.cell_len)
-    console.print(place + role + snippet(search_text(message), query.terms, width, Glyphs.of(console).ellipsis))
+    hit = snippet(search_text(message), query.terms, width, Glyphs.of(console).ellipsis)
+    console.print(Text.assemble(place, role, hit))

@@ -23,7 +23,7 @@ def snippet(text: str, terms: Sequence[str], width: int, ellipsis: str = "…") 
         shown.stylize("bold reverse", low, high)
     shown = shown[start:]
     if start:
-        shown = Text(ellipsis, style="dim") + shown
+        shown = Text.assemble((ellipsis, "dim"), shown)
     shown.truncate(width, overflow="ellipsis")
     return shown
 

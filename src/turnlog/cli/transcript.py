@@ -80,7 +80,7 @@ class Transcript:
         is_cut = section.startswith("turn") and not self._setting.turns.is_start(position)
         name, style = (f"{section}, from its middle on", "bold yellow") if is_cut else (section, "bold")
         moment = Text(f"  {event.timestamp:%Y-%m-%d %H:%M:%S} UTC", style="dim")
-        self._rule(Text(name, style=style) + moment, "dim")
+        self._rule(Text.assemble((name, style), moment), "dim")
         self._console.print()
 
     def _turn_of(self, event: SessionEvent) -> str:
@@ -90,7 +90,7 @@ class Transcript:
     def _rule(self, title: Text, style: str) -> None:
         lead = Text(self._glyphs.line * 2 + " ", style=style)
         rest = self._console.width - title.cell_len - 4
-        self._console.print(lead + title + Text(" " + self._glyphs.line * rest, style=style))
+        self._console.print(Text.assemble(lead, title, (" " + self._glyphs.line * rest, style)))
 
     def _print_boundary(self, event: SessionEvent) -> None:
         try:
@@ -100,16 +100,16 @@ class Transcript:
             return
         view = ", ".join(_span(span) for span in boundary.view) or "nothing"
         title = Text(f"{event.position} {one_line(boundary.strategy)}", style="bold magenta")
-        self._rule(title + Text(f"  the view is now {view}", style="dim"), "magenta")
+        self._rule(Text.assemble(title, (f"  the view is now {view}", "dim")), "magenta")
 
     def _print_event(self, event: SessionEvent) -> None:
         is_outside = self._is_outside(event.position or 0)
         self._has_outside = self._has_outside or is_outside
         mark = self._glyphs.outside if is_outside else " "
-        margin = Text(f"{event.position:>{self._position_width}}{mark} ", style="dim") + self._role(event)
+        margin = Text.assemble((f"{event.position:>{self._position_width}}{mark} ", "dim"), self._role(event))
         for body in (*self._tags(event), *self._body(event)):
             for line in body.lines(self._console, self._style.width):
-                row = margin + line
+                row = Text.assemble(margin, line)
                 row.rstrip()
                 self._console.print(row)
                 margin = Text(" " * margin.cell_len)
