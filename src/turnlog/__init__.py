@@ -1,7 +1,7 @@
 """turnlog: session memory for LLM applications.
 
-A conversation is an append-only log of events; a prompt is built from a view of it. Begin with :class:`SessionService` (or
-:class:`AsyncSessionService`) over :func:`open_store`.
+A conversation is an append-only log of events; a prompt is built from a view of it. Begin with
+:class:`SessionService` (or :class:`AsyncSessionService`) over :func:`open_store`.
 """
 
 from turnlog.errors import (

@@ -1,0 +1,1 @@
+"""Stores: the port, and what implements it."""

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
@@ -73,7 +73,7 @@ _stores = _Stores()
 
 
 @contextmanager
-def opening() -> Iterator[Callable[[Forkable], None]]:
+def opening() -> Generator[Callable[[Forkable], None], None, None]:
     """No fork happens inside the block, which opens a store and hands it over, to be told of forks while it lives."""
     with _stores.lock:
         yield _stores.open.add

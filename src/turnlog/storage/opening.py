@@ -31,9 +31,9 @@ def open_store(
 ) -> SessionRepository:
     """Open a store for threads.
 
-    ``memory:`` is for tests. ``sqlite:chat.db`` (or ``sqlite:///chat.db``; ``sqlite:////var/lib/chat.db`` is absolute) is one
-    file, made on first use; ``sqlite::memory:`` one database in memory. Options follow a question mark:
-    ``sqlite:chat.db?synchronous=NORMAL&busy_timeout=5``. A plain path is a file too.
+    ``memory:`` is for tests. ``sqlite:chat.db`` (or ``sqlite:///chat.db``; ``sqlite:////var/lib/chat.db`` is
+    absolute) is one file, made on first use; ``sqlite::memory:`` one database in memory. Options follow a question
+    mark: ``sqlite:chat.db?synchronous=NORMAL&busy_timeout=5``. A plain path is a file too.
     """
     keys = indexed_keys(indexed_metadata)[1:]
     if is_postgres(url):
@@ -61,7 +61,7 @@ def open_async_store(
     indexed_metadata: Sequence[str] = (),
     token_counter: TokenCounter | None = None,
 ) -> AsyncSessionRepository:
-    """Open a store for tasks. It connects when it is entered (``async with``) or first used, never on the event loop."""
+    """Open a store for tasks. It connects when entered (``async with``) or first used, never on the event loop."""
     keys = indexed_keys(indexed_metadata)[1:]
     if is_postgres(url):
         from turnlog.storage.sql.drivers.postgres import AsyncPostgresDriver, PostgresOptions

@@ -1,12 +1,13 @@
 """The port: what a store is. A store written from this file alone passes the contract in ``turnlog.testing``.
 
-A store keeps one log per session. Positions count 1, 2, 3… without a gap; a log's *version* is its last position, 0 when
-empty. Each ``append`` is one *batch*: stored whole or not at all, contiguous, in order. Every operation is linearizable: it
-takes effect at one moment between call and return, and a read sees everything acknowledged before it began.
+A store keeps one log per session. Positions count 1, 2, 3… without a gap; a log's *version* is its last position, 0
+when empty. Each ``append`` is one *batch*: stored whole or not at all, contiguous, in order. Every operation is
+linearizable: it takes effect at one moment between call and return, and a read sees everything acknowledged before it
+began.
 
 An expired session is unknown to every operation except ``delete_expired``, swept or not: ``expires_at <= now`` by the
-store's clock, unless a turn is held on it (R-7). Stores hold their own copies: what a caller does to a value that it passed
-in or got out never reaches the log.
+store's clock, unless a turn is held on it (R-7). Stores hold their own copies: what a caller does to a value that it
+passed in or got out never reaches the log.
 
 The two protocols differ in colour only. ``turnlog.storage.rules`` holds the decisions as pure functions.
 """
@@ -154,9 +155,9 @@ class SessionRepository(Protocol):
         ...
 
     def update(self, session_id: str, change: SessionChange) -> Session:
-        """Apply ``change`` to the session as it is at that moment, and return it; concurrent updates never lose one another.
+        """Apply ``change`` to the session as it is at that moment, and return it.
 
-        ``created_at`` and the events stay. Raises ``SessionNotFoundError``.
+        Concurrent updates never lose one another. ``created_at`` and the events stay. Raises ``SessionNotFoundError``.
         """
         ...
 
@@ -167,7 +168,8 @@ class SessionRepository(Protocol):
     def delete_expired(self, before: datetime, *, batch_size: int = 100) -> int:
         """Remove the sessions that expired at or before ``before`` (and are expired now); return how many.
 
-        Works in steps of ``batch_size`` sessions and looks at each again in its step, so that one extended meanwhile stays.
+        Works in steps of ``batch_size`` sessions and looks at each again in its step, so that one extended meanwhile
+        stays.
         """
         ...
 
@@ -179,15 +181,20 @@ class SessionRepository(Protocol):
         expected_version: int | None = None,
         turn: Turn | None = None,
     ) -> AppendResult:
-        """Append one batch: all or none, in order (R-3). In this order of decision:
+        """Append one batch: all or none, in order (R-3).
 
-        1. ``InvalidBatchError`` for an empty batch, an id twice, two sessions, or a misplaced boundary or synthetic event.
+        It is decided in this order:
+
+        1. ``InvalidBatchError`` for an empty batch, an id twice, two sessions, or a misplaced boundary or synthetic
+           event.
         2. ``SessionNotFoundError``.
-        3. A *replay*: every id is stored with equal content. Nothing changes; the first write's events are returned (R-4).
-           Equal ids with other content: ``EventContentConflictError``; some stored, some not: ``PartialReplayError``.
+        3. A *replay*: every id is stored with equal content. Nothing changes; the first write's events are returned
+           (R-4). Equal ids with other content: ``EventContentConflictError``; some stored, some not:
+           ``PartialReplayError``.
         4. ``VersionConflictError`` if ``expected_version`` is given and the log has moved.
-        5. The turn (H-11): with ``turn``, ``TurnInterruptedError`` if the caller no longer holds it, or ``SessionBusyError``
-           if it cannot be taken; without, ``SessionBusyError`` if a turn is held and the batch must wait for it.
+        5. The turn (H-11): with ``turn``, ``TurnInterruptedError`` if the caller no longer holds it, or
+           ``SessionBusyError`` if it cannot be taken; without, ``SessionBusyError`` if a turn is held and the batch
+           must wait for it.
 
         A stored append renews its turn's lease and slides the expiry of a session with ``time_to_live`` (R-7).
         When the answer to the commit is lost and cannot be settled: ``AppendOutcomeUnknownError`` (R-14).
@@ -206,8 +213,8 @@ class SessionRepository(Protocol):
     def fork(self, session_id: str, target: Session, *, at: int | None = None) -> int:
         """Copy the log up to version ``at`` (default: all) into the new session ``target``, in one transaction (A-5).
 
-        Ids, positions, timestamps and batches are kept. A version inside a batch counts as the one before it. Returns the
-        new log's version. Raises as ``create`` does, ``SessionNotFoundError``, and ``VersionOutOfRangeError``.
+        Ids, positions, timestamps and batches are kept. A version inside a batch counts as the one before it. Returns
+        the new log's version. Raises as ``create`` does, ``SessionNotFoundError``, and ``VersionOutOfRangeError``.
         """
         ...
 
@@ -250,8 +257,8 @@ class SessionRepository(Protocol):
     def tally(self, session_id: str, counter: TokenCounter | None = None, known: Tally | None = None) -> Tally | None:
         """The sums of the newest view by ``counter`` (default: the store's own), None for an unknown session (C-9).
 
-        ``known`` is an earlier tally by the same counter: where the view has only grown since, what is new is read alone.
-        A store may keep the counts it makes.
+        ``known`` is an earlier tally by the same counter: where the view has only grown since, what is new is read
+        alone. A store may keep the counts it makes.
         """
         ...
 

@@ -132,7 +132,7 @@ def slid_expiry(expires_at: datetime | None, time_to_live: timedelta | None, now
 
 
 def effective_version(session_id: str, as_of: int | None, version: int, batch_index_behind: int) -> int:
-    """The version that ``as_of`` reads as (A-3). ``batch_index_behind`` is the place in its batch of the event behind it."""
+    """The version that ``as_of`` reads as (A-3). ``batch_index_behind``: the place of the next event in its batch."""
     if as_of is None:
         return version
     if type(as_of) is not int:

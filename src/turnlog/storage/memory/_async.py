@@ -161,7 +161,8 @@ class AsyncMemoryRepository:
     async def tally(
         self, session_id: str, counter: TokenCounter | None = None, known: Tally | None = None
     ) -> Tally | None:
-        """See the protocol; ``known`` saves nothing here."""
+        """See the protocol."""
+        _ = known  # it would save nothing here
         return self._logs.tally(session_id, self._counter if counter is None else counter)
 
     async def take_turn(self, session_id: str, turn: Turn) -> int:

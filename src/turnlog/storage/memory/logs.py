@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -91,14 +91,14 @@ class MemoryLogs:
         forking.watch(self)
 
     @contextmanager
-    def _locked(self) -> Iterator[datetime]:
+    def _locked(self) -> Generator[datetime, None, None]:
         with self._lock:
             if self._closed:
                 raise StoreClosedError("the store is closed")
             yield as_utc(self.clock(), "the clock's time")
 
     @contextmanager
-    def _locked_to_write(self) -> Iterator[datetime]:
+    def _locked_to_write(self) -> Generator[datetime, None, None]:
         with self._locked() as now:
             if self._is_writing:  # this very thread: it reads the batches that it restores
                 raise StoreError("a write was begun while this thread's own write is running: batches must not write")
@@ -313,7 +313,7 @@ class MemoryLogs:
             self._lock.release()
 
     def after_fork_in_child(self) -> None:
-        """See ``turnlog.storage.forking``: the child has a copy of its own, whole unless a restore outlasted the waiting."""
+        """See ``turnlog.storage.forking``: the child has a copy, whole unless a restore outlasted the waiting."""
         self._lock = threading.RLock()
 
 

@@ -1,7 +1,8 @@
 """Kinds: one small number per event for everything that filters ask of its type, author, origin and place (R-11).
 
-``kind = 2 * code + (1 on a branch)``. An index on (session, kind, position) then finds any combination of these criteria
-in order, and a session's row remembers as a bit mask which kinds its log holds, so that a read never looks for others.
+``kind = 2 * code + (1 on a branch)``. An index on (session, kind, position) then finds any combination of these
+criteria in order, and a session's row remembers as a bit mask which kinds its log holds, so that a read never looks
+for others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lanes: the index ranges in which a filter's criteria on type, author, origin and branch all hold.
 
-The rows of a lane lie in the order of their positions, so the newest of several lanes are found by merging them: a window
-reads what it returns, however rare its events are in the log (R-11).
+The rows of a lane lie in the order of their positions, so the newest of several lanes are found by merging them: a
+window reads what it returns, however rare its events are in the log (R-11).
 """
 
 from __future__ import annotations

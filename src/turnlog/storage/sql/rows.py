@@ -45,7 +45,8 @@ def moments(values: Iterable[int]) -> list[datetime]:
     ]
 
 
-#: Ends the bytes of an id that is no UUID; it stands in no UTF-8 text. Where they would be 16 bytes long, it stands twice.
+#: Ends the bytes of an id that is no UUID; it stands in no UTF-8 text. Where they would be 16 bytes long, it stands
+#: twice.
 _END = b"\xff"
 _UUID_LENGTH, _UUID_BYTES, _DASHES = 36, 16, (8, 13, 18, 23)
 

@@ -1,4 +1,4 @@
-"""The statements of the SQL stores. Constants with bound parameters; the one that is put together is cached by its shape.
+"""The statements of the SQL stores: constants with bound parameters; what is put together is cached by its shape.
 
 The parameter mark is ``?``; a driver whose engine writes another translates it.
 """
@@ -75,8 +75,8 @@ ADD_SETTING = "INSERT INTO store_setting (name, value) VALUES (?, ?)"
 MESSAGE_COLUMNS = "position, event_id, timestamp, format, body"
 EVENT_COLUMNS = f"{MESSAGE_COLUMNS}, kind, type, branch"
 ADD_EVENT = (
-    "INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id,"
-    " body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch,"
+    " run_id, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 BATCH_INDEX = "SELECT batch FROM event WHERE session_key = ? AND position = ?"
 TURN_AT = "SELECT turn FROM event WHERE session_key = ? AND position = ?"
@@ -88,8 +88,9 @@ IN_TIME = "SELECT position, kind, branch, type FROM event WHERE session_key = ? 
 OF_RUN = f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND run_id = ? ORDER BY position"
 COUNTS = "SELECT position, kind, branch, tokens FROM event WHERE session_key = ? AND position BETWEEN ? AND ?"
 COUNTS_APART = (
-    "SELECT e.position, e.kind, e.branch, t.tokens FROM event e LEFT JOIN token_count t ON t.session_key = e.session_key"
-    " AND t.counter = ? AND t.position = e.position WHERE e.session_key = ? AND e.position BETWEEN ? AND ?"
+    "SELECT e.position, e.kind, e.branch, t.tokens FROM event e LEFT JOIN token_count t"
+    " ON t.session_key = e.session_key AND t.counter = ? AND t.position = e.position"
+    " WHERE e.session_key = ? AND e.position BETWEEN ? AND ?"
 )
 SET_COUNTER = "UPDATE session SET token_counter = ? WHERE key = ?"
 COUNTER_OF = "SELECT token_counter FROM session WHERE key = ?"
@@ -98,9 +99,9 @@ ADD_TOKEN_COUNT = (
     "INSERT INTO token_count (session_key, counter, position, tokens) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 COPY_EVENTS = (
-    "INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id,"
-    " body) SELECT ?, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id, body"
-    " FROM event WHERE session_key = ? AND position <= ? ORDER BY position"
+    "INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch,"
+    " run_id, body) SELECT ?, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id,"
+    " body FROM event WHERE session_key = ? AND position <= ? ORDER BY position"
 )
 COPY_TOKEN_COUNTS = (
     "INSERT INTO token_count (session_key, counter, position, tokens) SELECT ?, counter, position, tokens"
@@ -121,7 +122,7 @@ def by_ids(count: int) -> str:
 
 @lru_cache(maxsize=256)
 def in_ranges(count: int) -> str:
-    """The events in ``count`` position ranges, each row led by its range's number: bounds of each, then the session key."""
+    """The events in ``count`` position ranges, each row led by its range's number; bound: their ends, the session."""
     values = ", ".join(f"({number}, ?, ?)" for number in range(count))
     columns = ", ".join(f"e.{column}" for column in EVENT_COLUMNS.split(", "))
     return (

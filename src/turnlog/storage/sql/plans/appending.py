@@ -53,8 +53,9 @@ def append(
 ) -> Plan[AppendResult]:
     """Append a checked batch.
 
-    Whether its ids are stored is asked only when something speaks for it: the version has moved, the turn is another's, or
-    (``look_first``) the insert has run into the unique key once. So a fresh append costs one read and two writes.
+    Whether its ids are stored is asked only when something speaks for it: the version has moved, the turn is
+    another's, or (``look_first``) the insert has run into the unique key once. So a fresh append costs one read and
+    two writes.
     """
     head = yield from lock_head(session_id, now)
     refusal = _refusal(session_id, head, batch, expected_version, turn, now)
@@ -113,7 +114,7 @@ class Source:
 def restore_once(
     session: Session, source: Source, settings: StoreSettings, now: datetime, attempt: int
 ) -> Plan[RestoreResult]:
-    """``restore``, if the source has not been read yet: a second attempt is the caller's to make, with the batches anew."""
+    """``restore``, if the source has not been read yet: a second attempt is the caller's, with the batches anew."""
     if attempt:
         raise InvalidBatchError(f"an event id stands twice in what is restored to session {session.id!r}")
     if source.is_used:

@@ -51,7 +51,7 @@ class Field(Struct, frozen=True):
 def fetch_matching(
     field: Field, filter_: EventFilter, *, limit: int, descending: bool = False, offset: int = 0
 ) -> Plan[Rows]:
-    """The first ``limit`` rows that match in text too, behind ``offset`` such rows; from the newest if ``descending``."""
+    """The first ``limit`` rows that match in text too, behind ``offset`` such rows; newest first if ``descending``."""
     if not filter_.reads_text:
         return (yield from fetch(field, limit=limit, descending=descending, offset=offset))
     matching: Rows = []

@@ -30,13 +30,13 @@ class StoreSettings(Struct, frozen=True):
 
 Plan: TypeAlias = Generator[Statement, Rows, T]
 
-#: Makes a plan for the given attempt, from 0. A later attempt follows a unique violation or a serialisation failure: the
-#: plan then looks before it writes.
+#: Makes a plan for the given attempt, from 0. A later attempt follows a unique violation or a serialisation failure:
+#: the plan then looks before it writes.
 PlanFactory: TypeAlias = Callable[[int], Plan[T]]
 
 
 def find_head(session_id: str, now: datetime, *, lock: bool = False) -> Plan[rows.Head | None]:
-    """The head of a session that is there at ``now``; with ``lock`` nobody else writes to it until the transaction ends."""
+    """The head of a session that is there at ``now``; ``lock`` keeps others from writing to it until the end."""
     found = yield Statement(sql.HEAD_LOCKED if lock else sql.HEAD, (session_id,))
     head = rows.head(found[0]) if found else None
     return None if head is None or head.is_gone(now) else head

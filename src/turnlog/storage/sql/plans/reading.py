@@ -1,8 +1,9 @@
 """Plans that read events: the view, then the criteria, then the window, each pushed down to index ranges (F-2, R-11).
 
-*Order* is the list of position ranges in the order read: the log's one range, or the view's. *Field* is what of it can match
-(criteria on position and time applied); *lanes* say which rows in the field match on type, author, origin and branch. What
-no index answers (keywords, patterns) is tested on the rows as they come, in bounded batches, until the window is full.
+*Order* is the list of position ranges in the order read: the log's one range, or the view's. *Field* is what of it
+can match (criteria on position and time applied); *lanes* say which rows in the field match on type, author, origin
+and branch. What no index answers (keywords, patterns) is tested on the rows as they come, in bounded batches, until
+the window is full.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Counted(Struct, frozen=True):
 def tally(
     session_id: str, counter: TokenCounter, known: Tally | None, now: datetime, boundaries: BoundaryCache
 ) -> Plan[Counted | None]:
-    """The tally of the newest view, carried on from ``known`` where it is of this log and view; None without session."""
+    """The tally of the newest view, carried on from ``known`` if that is of this log and view; None without session."""
     scope = yield from open_view(session_id, now, boundaries)
     if scope is None:
         return None

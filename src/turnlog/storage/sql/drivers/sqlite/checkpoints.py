@@ -1,8 +1,8 @@
 """Checkpoints: moving the write-ahead log into the file, by one connection at a time.
 
-Before SQLite 3.51.3 two connections that checkpoint and write at once can corrupt the file (the WAL-reset bug, in 3.7.0 to
-3.51.2). So automatic checkpoints are off, and a writer that has committed enough checkpoints under an exclusive lock on a
-file beside the database; a process that finds the lock taken leaves the work to its holder.
+Before SQLite 3.51.3 two connections that checkpoint and write at once can corrupt the file (the WAL-reset bug, in
+3.7.0 to 3.51.2). So automatic checkpoints are off, and a writer that has committed enough checkpoints under an
+exclusive lock on a file beside the database; a process that finds the lock taken leaves the work to its holder.
 """
 
 from __future__ import annotations

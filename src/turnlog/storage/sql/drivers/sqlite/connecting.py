@@ -20,11 +20,15 @@ APPLICATION_ID: Final = 0x746C6F67
 OLDEST_SQLITE: Final = (3, 37, 0)
 
 
+#: Seconds that a writer may be told to wait for another process.
+LONGEST_BUSY_TIMEOUT: Final = 3600
+
+
 class SqliteOptions(Struct, frozen=True, kw_only=True):
     """How to open a file. ``path`` ``":memory:"`` is one database for all threads, gone when the store is closed.
 
-    ``synchronous`` FULL makes every acknowledged append durable; NORMAL risks the last ones at a power cut; OFF risks the
-    file and needs ``unsafe`` too. ``busy_timeout`` is how many seconds a writer waits for another process.
+    ``synchronous`` FULL makes every acknowledged append durable; NORMAL risks the last ones at a power cut; OFF risks
+    the file and needs ``unsafe`` too. ``busy_timeout`` is how many seconds a writer waits for another process.
     """
 
     path: str
@@ -37,8 +41,8 @@ class SqliteOptions(Struct, frozen=True, kw_only=True):
             raise InvalidValueError(f"synchronous is FULL, NORMAL or OFF, not {self.synchronous!r}")
         if self.synchronous == "OFF" and not self.unsafe:
             raise InvalidValueError("synchronous=OFF may corrupt the file at a power cut; it needs unsafe=yes as well")
-        if not 0 <= self.busy_timeout <= 3600:
-            raise InvalidValueError(f"busy_timeout is 0 to 3600 seconds, not {self.busy_timeout!r}")
+        if not 0 <= self.busy_timeout <= LONGEST_BUSY_TIMEOUT:
+            raise InvalidValueError(f"busy_timeout is 0 to {LONGEST_BUSY_TIMEOUT} seconds, not {self.busy_timeout!r}")
 
     @property
     def in_memory(self) -> bool:
@@ -73,7 +77,8 @@ def _configure(connection: Connection, options: SqliteOptions, *, read_only: boo
     # A file may come from anywhere: its schema must not run functions, and damaged cells are to be noticed.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
-    # Several connections that checkpoint at once can corrupt a file before SQLite 3.51.3: only our writer does, under a lock.
+    # Several connections that checkpoint at once can corrupt a file before SQLite 3.51.3: only our writer does, under
+    # a lock.
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     if read_only:
         connection.execute("PRAGMA query_only = ON")
@@ -100,7 +105,8 @@ def _is_ours(connection: Connection, place: str) -> bool:
     if not version:
         return False
     if version > SCHEMA_VERSION:
-        message = f"{place} was written by a newer turnlog (schema {version}; this one knows {SCHEMA_VERSION}): upgrade turnlog"
+        found = f"schema {version}; this one knows {SCHEMA_VERSION}"
+        message = f"{place} was written by a newer turnlog ({found}): upgrade turnlog"
         raise SchemaVersionError(message, version, SCHEMA_VERSION)
     if version < SCHEMA_VERSION:
         message = f"{place} has schema {version}, not {SCHEMA_VERSION}: run `turnlog migrate apply`"

@@ -165,7 +165,7 @@ class SqliteDatabase:
                 self._idle.pop().close()
 
     def close(self) -> None:
-        """Close all connections, after a last checkpoint. Writes under way end first; a read under way closes its own."""
+        """Close all connections, after a last checkpoint. Writes under way end first; reads close their own."""
         with self._alone_in_memory(), self._writer.alone():
             if not self._closed:
                 if self._checkpointer is not None:
@@ -215,7 +215,8 @@ class SqliteDatabase:
     def after_fork_in_child(self) -> None:
         """See ``turnlog.storage.forking``: what another thread was in the middle of cannot be gone on with here."""
         if not self._rests:
-            # Even closing what was inherited would touch the parent's locks: it is kept, unused, until the process ends.
+            # Even closing what was inherited would touch the parent's locks: it is kept, unused, until the process
+            # ends.
             _INHERITED.append((self._writing, *self._idle))
             if not self.options.in_memory:
                 _STRANDED.add(os.path.realpath(self.options.path))

@@ -53,7 +53,7 @@ class SqliteDriver:
 
 
 class AsyncSqliteDriver:
-    """Runs plans in threads of its own: one writes, a few read. It belongs to no event loop and opens when first used."""
+    """Runs plans in threads of its own: one writes, a few read. It belongs to no loop and opens when first used."""
 
     def __init__(self, options: SqliteOptions, connect: Connect = connect) -> None:
         self._options = options

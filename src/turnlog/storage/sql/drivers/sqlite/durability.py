@@ -41,7 +41,8 @@ def _settings() -> Plan[tuple[str, str]]:
 def _warnings() -> tuple[str, ...]:
     if sqlite3.sqlite_version_info >= FIXED_WAL:
         return ()
-    return (
-        f"SQLite {sqlite3.sqlite_version} can corrupt a file when several connections checkpoint at once (fixed in 3.51.3); "
-        "turnlog checkpoints from one connection at a time: keep other programs from writing to the file",
+    warning = (
+        f"SQLite {sqlite3.sqlite_version} can corrupt a file when several connections checkpoint at once (fixed in "
+        "3.51.3); turnlog checkpoints from one connection at a time: keep other programs from writing to the file"
     )
+    return (warning,)

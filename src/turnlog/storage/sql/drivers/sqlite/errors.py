@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from turnlog.errors import (
@@ -21,7 +21,7 @@ _PRIMARY_CODE = 0xFF
 
 
 @contextmanager
-def translated(place: str) -> Iterator[None]:
+def translated(place: str) -> Generator[None, None, None]:
     """Turn errors of ``sqlite3`` inside the block into turnlog's; ``place`` is the file."""
     try:
         yield

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from turnlog.errors import StoreBusyError, StoreError, TurnlogError
 from turnlog.storage.sql.driver import CommitFailedError, UniqueViolationError, run_plan
@@ -75,7 +75,7 @@ class Job(Generic[T]):
         """Return or raise what came of it."""
         if self.error is not None:
             raise self.error
-        return self.result  # type: ignore[return-value]  # done without an error: the plan's own result
+        return cast("T", self.result)  # done without an error: the plan's own result
 
 
 class GroupWriter:
@@ -110,7 +110,7 @@ class GroupWriter:
         return job.outcome()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> Generator[None, None, None]:
         """No job runs inside the block; those under way are waited for."""
         if self._leader == threading.get_ident():
             raise StoreError("the store cannot be closed while this thread's own write is running")
@@ -118,7 +118,7 @@ class GroupWriter:
             yield
 
     def pause(self, seconds: float) -> bool:
-        """Let no job begin, and wait at most so long for those under way; False, with nothing changed, if that is too short."""
+        """Let no job begin, and wait at most so long for those under way; False, and nothing changed, if in vain."""
         return self._leader != threading.get_ident() and self._lock.acquire(timeout=seconds)
 
     def resume(self) -> None:
@@ -138,7 +138,8 @@ class GroupWriter:
                 for job in group:
                     self._commit_alone(job)
         except BaseException as interruption:
-            # A KeyboardInterrupt, at any moment: nobody may wait for an outcome that never comes, or be told a wrong one.
+            # A KeyboardInterrupt, at any moment: nobody may wait for an outcome that never comes, or be told a wrong
+            # one.
             self._roll_back()
             cause = StoreError(f"the writer was interrupted: {interruption!r}")
             self._finish(group, CommitFailedError(cause, None))
@@ -187,7 +188,7 @@ class GroupWriter:
                 self._transaction.undo()
             except StoreError:
                 raise
-            except Exception as error:  # the job's own: refused by a rule, or raised by what it reads from
+            except Exception as error:  # noqa: BLE001 - the job's own: refused by a rule, or raised by what it reads
                 self._transaction.undo()
                 return None, error
             else:
@@ -200,7 +201,7 @@ class GroupWriter:
             job.result = self._alone(job)
             if job.doubt is not None and job.doubt.decided and not job.result:
                 raise job.doubt  # such as a delete that finds nothing any more
-        except Exception as error:  # whatever it is, it is this job's outcome
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's outcome
             # Accepted in a commit whose answer is lost, and refused now: its own effect may be what stands in its way.
             job.error = job.doubt or error
         job.is_done = True
@@ -244,7 +245,8 @@ class GroupWriter:
         try:
             self._transaction.rollback()
         except TurnlogError:
-            # The engine has rolled back by itself (a full disk), or the connection is of no use: closed, it holds no lock.
+            # The engine has rolled back by itself (a full disk), or the connection is of no use: closed, it holds no
+            # lock.
             self._transaction.abandon()
             return False
         return True
