@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from turnlog.log.codec import ESCAPED, FORMATS, PLAIN, Body, content_key, decode, decode_body, encode, encode_body
-from turnlog.log.events import EventType, SessionEvent
+from tests.log.untyped import untyped
+from turnlog.log.codec import (
+    ESCAPED,
+    FORMATS,
+    PLAIN,
+    Body,
+    content_key,
+    decode,
+    decode_body,
+    decode_events,
+    encode,
+    encode_body,
+)
+from turnlog.log.events import EventFields, EventType, SessionEvent
 from turnlog.log.messages import (
     AssistantMessage,
     Content,
@@ -204,6 +218,49 @@ def test_any_json_value_comes_back(value: Any) -> None:
     assert repr(decode(format_, data, Any)) == repr(value)
 
 
+def read_many(made: Sequence[SessionEvent]) -> list[EventFields]:
+    formats, bodies = zip(*(encode_body(each) for each in made), strict=True)
+    return decode_events(formats, bodies)
+
+
+@given(st.lists(events(), min_size=1, max_size=3))
+def test_many_bodies_come_back_as_each_alone_does(log: list[SessionEvent]) -> None:
+    """The fast way, which checks nothing again, makes the same values as the checked one."""
+    for made, read in zip(log, read_many(log), strict=True):
+        body = decode_body(*encode_body(made))
+        assert (read.message, read.payload, read.metadata) == (body.message, body.payload, body.metadata)
+        assert repr((read.payload, read.metadata)) == repr((body.payload, body.metadata))
+        if made.message is not None:
+            assert details(read.message) == details(body.message)
+            assert type(read.message) is type(made.message)
+            assert read.message is not None
+            assert read.message.replace() == made.message
+            assert hash(read.message) == hash(made.message)
+
+
+@pytest.mark.parametrize("beside", ["", "\ud800"])
+def test_many_bodies_share_nothing_and_hold_tuples(beside: str) -> None:
+    parts = (TextPart("a"), TextPart(beside))
+    log = [
+        event(1, UserMessage(parts)),
+        event(2, AssistantMessage(parts, tool_calls=(ToolCall("c", "f"),))),
+        event(3, ToolMessage((ToolResult("c", parts),))),
+        event(4, SystemMessage("x")),
+        own(5, {"n": -(10**4300 - 1)}),
+    ]
+    one, other = read_many(log), read_many(log)
+    for read in one:
+        read.metadata["more"] = 1
+        if read.message is not None:
+            read.message.metadata["more"] = 1
+    assert [(read.message, read.metadata) for read in other] == [(made.message, {}) for made in log]
+    assert all(read.message is None or read.message.metadata == {} for read in other)
+    assert type(untyped(one[0].message).content) is tuple
+    assert type(untyped(one[1].message).tool_calls) is tuple
+    assert type(untyped(one[2].message).results[0].content) is tuple
+    assert one[4].payload == log[4].payload
+
+
 def test_encoding_is_the_same_each_time() -> None:
     made = user(1, "hi", metadata={"b": 1, "a": 2})
     assert encode_body(made) == encode_body(made.replace())
@@ -237,6 +294,9 @@ def test_damaged_data_is_an_error(format_: int, data: bytes) -> None:
     """R-10: a ``ValueError`` for the store to name session and position; never something empty."""
     with pytest.raises(ValueError):  # noqa: PT011 - msgspec words it
         decode_body(format_, data)
+    good_format, good = encode_body(user(1))
+    with pytest.raises(ValueError):  # noqa: PT011 - the same
+        decode_events([good_format, format_], [good, data])
 
 
 @pytest.mark.parametrize("format_", [-1, 2, 99])

@@ -60,6 +60,9 @@ class TestNewerGeneration:
         assert log.positions(EventFilter.last(3)) == [3, 4, 5]
         assert log.positions(EventFilter.last(4)) == [2, 3, 4, 5]
         assert log.positions(EventFilter.last(1)) == [4, 5]
+        asked = reader.write([[system(1), assistant(2, "hello"), own(3)], [user(4)]])
+        assert asked.positions(EventFilter.last(2)) == [3, 4]
+        assert asked.positions(EventFilter(active_view=True, last=2)) == [3, 4]
 
     def test_a_filter_that_hides_the_user_messages_gives_the_plain_window(self, picture: Log) -> None:
         replies = {MessageType.ASSISTANT}
@@ -85,6 +88,11 @@ class TestNewerGeneration:
         assert log.positions(EventFilter.active()) == [8, 9, 3, 4, 5, 6]
         assert log.positions(EventFilter.active().replace(last=4)) == [3, 4, 5, 6]
         assert log.positions(EventFilter.active().replace(last=5)) == [8, 9, 3, 4, 5, 6]
+
+    def test_without_a_boundary_the_view_is_the_log_turns_included(self, picture: Log) -> None:
+        assert picture.positions(EventFilter.active()) == [1, 2, 3, 4, 5, 6]
+        assert picture.positions(EventFilter.active().replace(last=2)) == [3, 4, 5, 6]
+        assert picture.positions(EventFilter.active().replace(last=5)) == [1, 2, 3, 4, 5, 6]
 
     def test_own_types_are_kept_by_their_name(self, reader: Reader) -> None:
         log = reader.write([[user(1), own(2, type=EventType.of("MY_APP.PROGRESS")), own(3), assistant(4)]])
