@@ -1,8 +1,8 @@
 """Appending one event in one statement, on engines that can change a row and use it in the same statement.
 
-It says in SQL what ``TurnState.after`` and ``rules.lease_after`` say in Python; property tests hold the two together. Where it
-finds anything but an open road (no session, another version, a turn that is held) it writes nothing and the plan in
-``appending`` decides, so no refusal is worded twice.
+It says in SQL what ``TurnState.after`` and ``rules.lease_after`` say in Python; property tests hold the two together.
+Where it finds anything but an open road (no session, another version, a turn that is held) it writes nothing and the
+plan in ``appending`` decides, so no refusal is worded twice.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from turnlog.storage.sql import kinds, rows
 from turnlog.storage.sql.plans.plan import Plan, StoreSettings
 from turnlog.storage.sql.statements import Statement
 
-#: ``given`` holds what is known of the event; ``head`` is the session's row, locked; ``told`` adds what the row tells of
-#: the event's base branch, and ``placed`` whether it starts a turn.
+#: ``given`` holds what is known of the event; ``head`` is the session's row, locked; ``told`` adds what the row tells
+#: of the event's base branch, and ``placed`` whether it starts a turn.
 APPEND_ONE: Final = """
 WITH given (at_version, now, is_user, is_real, waits, branch, run, plain_kind, start_kind, counter) AS (
   VALUES (CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BOOLEAN), CAST(? AS BOOLEAN), CAST(? AS BOOLEAN),
@@ -29,7 +29,8 @@ WITH given (at_version, now, is_user, is_real, waits, branch, run, plain_kind, s
   SELECT key, version, turn, turns, base, opening, lease_token, lease_until, expires_at, time_to_live, token_counter
   FROM session WHERE id = ? FOR UPDATE
 ), told AS (
-  SELECT head.*, given.*, CASE WHEN head.base IS NULL AND given.is_user THEN given.branch ELSE head.base END AS new_base,
+  SELECT head.*, given.*,
+    CASE WHEN head.base IS NULL AND given.is_user THEN given.branch ELSE head.base END AS new_base,
     COALESCE(head.lease_token IS NOT NULL AND head.lease_until > given.now, FALSE) AS is_held
   FROM head CROSS JOIN given
 ), placed AS (
@@ -52,7 +53,8 @@ WITH given (at_version, now, is_user, is_real, waits, branch, run, plain_kind, s
   FROM placed p WHERE s.key = p.key AND s.version = p.version
   RETURNING s.key, s.version, s.turn, s.token_counter, p.starts, p.start_kind, p.plain_kind, p.counter
 )
-INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id, body)
+INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id,
+  body)
 SELECT key, version, ?, ?, CASE WHEN starts THEN start_kind ELSE plain_kind END, 0, turn, ?,
   CASE WHEN token_counter = counter THEN CAST(? AS INTEGER) END, ?, ?, ?, ?
 FROM moved RETURNING position
