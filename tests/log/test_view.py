@@ -240,6 +240,13 @@ def test_events_that_came_while_the_compaction_ran_stay_in_the_view() -> None:
     assert view_of(*log) == [8, 9, 5, 6, 10, 11]
 
 
+def test_a_shadow_prompt_starts_a_turn_of_every_view() -> None:
+    """V-5, also where only a part of a log is held that lacks the boundary."""
+    log = [user(1), assistant(2), *summary(3)[1:], assistant(6)]
+    assert [made.id for made in EventFilter(active_view=True, last=1).apply(log)] == ["e4", "e5", "e6"]
+    assert [made.id for made in EventFilter(last=1).apply(log)] == ["e1", "e2", "e4", "e5", "e6"]
+
+
 def test_covered_events_stay_in_the_log() -> None:
     """A-4"""
     log = [*turn(1), *summary(5), user(8)]
