@@ -1,6 +1,6 @@
 # Short names for the scripts, which need no make and set up what they need.
 
-.PHONY: test demo lint soak bench generate
+.PHONY: test demo lint soak local-model bench generate
 
 test: ## every check and every test
 	scripts/test
@@ -13,6 +13,9 @@ lint: ## the checks without the tests
 
 soak: ## the long tests: minutes to hours
 	TURNLOG_HYPOTHESIS=soak scripts/test -m soak --timeout 0
+
+local-model: ## compaction by a small language model on this machine
+	scripts/local-model
 
 bench: ## the whole benchmark, and its bounds
 	scripts/bench --check
