@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Sequence
 from typing import Final
 
@@ -90,4 +90,4 @@ def fenced(heading: str, text: str, mark: str) -> str:
 
 def new_mark() -> str:
     """A mark that no text of the conversation can know."""
-    return f"data {secrets.token_hex(8)}"
+    return f"data {os.urandom(8).hex()}"

@@ -1,20 +1,22 @@
-"""``open_store(url)``: from a URL to a store (R-1)."""
+"""``open_store(url)``: from a URL to a store (R-1).
+
+What a store needs is imported when one is opened: ``import turnlog`` should cost little, and nobody uses all of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
-from urllib.parse import parse_qsl, unquote
+from typing import TYPE_CHECKING, Any
 
 from turnlog.errors import InvalidValueError
 from turnlog.log.tokens import TokenCounter
-from turnlog.storage.memory import AsyncMemoryRepository, MemoryRepository
 from turnlog.storage.protocol import AsyncSessionRepository, Clock, SessionRepository
 from turnlog.storage.rules import indexed_keys
-from turnlog.storage.sql import AsyncSqlRepository, SqlRepository
-from turnlog.storage.sql.driver import Driver
-from turnlog.storage.sql.drivers.sqlite import AsyncSqliteDriver, SqliteDriver, SqliteOptions
+
+if TYPE_CHECKING:
+    from turnlog.storage.sql.driver import AsyncDriver, Driver
+    from turnlog.storage.sql.drivers.sqlite import SqliteOptions
 
 
 def system_clock() -> datetime:
@@ -43,8 +45,14 @@ def open_store(
     else:
         options = sqlite_options(url)
         if options is None:
+            from turnlog.storage.memory import MemoryRepository
+
             return MemoryRepository(clock, keys, token_counter)
+        from turnlog.storage.sql.drivers.sqlite import SqliteDriver
+
         driver = SqliteDriver(options)
+    from turnlog.storage.sql import SqlRepository
+
     repository = SqlRepository(driver, clock, keys, token_counter)
     try:
         repository.open()
@@ -66,11 +74,19 @@ def open_async_store(
     if is_postgres(url):
         from turnlog.storage.sql.drivers.postgres import AsyncPostgresDriver, PostgresOptions
 
-        return AsyncSqlRepository(AsyncPostgresDriver(PostgresOptions(conninfo=url)), clock, keys, token_counter)
-    options = sqlite_options(url)
-    if options is None:
-        return AsyncMemoryRepository(clock, keys, token_counter)
-    return AsyncSqlRepository(AsyncSqliteDriver(options), clock, keys, token_counter)
+        driver: AsyncDriver = AsyncPostgresDriver(PostgresOptions(conninfo=url))
+    else:
+        options = sqlite_options(url)
+        if options is None:
+            from turnlog.storage.memory import AsyncMemoryRepository
+
+            return AsyncMemoryRepository(clock, keys, token_counter)
+        from turnlog.storage.sql.drivers.sqlite import AsyncSqliteDriver
+
+        driver = AsyncSqliteDriver(options)
+    from turnlog.storage.sql import AsyncSqlRepository
+
+    return AsyncSqlRepository(driver, clock, keys, token_counter)
 
 
 def is_postgres(url: object) -> bool:
@@ -80,6 +96,10 @@ def is_postgres(url: object) -> bool:
 
 def sqlite_options(url: object) -> SqliteOptions | None:
     """The options of the SQLite store that ``url`` names, None for the memory store; opens nothing."""
+    from urllib.parse import unquote
+
+    from turnlog.storage.sql.drivers.sqlite import SqliteOptions
+
     if not isinstance(url, str) or not url or "\0" in unquote(url):
         raise InvalidValueError(f"a store is opened by a URL such as 'sqlite:chat.db', not {url!r}")
     if url in ("memory:", "memory://"):
@@ -102,6 +122,8 @@ def sqlite_options(url: object) -> SqliteOptions | None:
 
 
 def _parsed(query: str) -> dict[str, Any]:
+    from urllib.parse import parse_qsl
+
     parsed: dict[str, Any] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         match name:
