@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+from turnlog.log.tokens import EstimatedTokens
 from turnlog.storage.opening import open_async_store, open_store
 from turnlog.storage.protocol import AsyncSessionRepository, SessionRepository
 from turnlog.testing import factories
@@ -22,9 +24,19 @@ def sqlite_url(folder: Path) -> str:
     return f"sqlite:{folder / 'raced.db'}"
 
 
+def opened(url: str, **options: Any) -> SessionRepository:
+    """The store at the URL. Exact token counts are of no interest here, and loading a vocabulary takes a second."""
+    return open_store(url, token_counter=EstimatedTokens(), **options)
+
+
+def opened_async(url: str, **options: Any) -> AsyncSessionRepository:
+    """The same for tasks."""
+    return open_async_store(url, token_counter=EstimatedTokens(), **options)
+
+
 def prepared(url: str, sessions: Iterable[str]) -> SessionRepository:
     """The store at the URL, with these sessions."""
-    store = open_store(url)
+    store = opened(url)
     for session in sessions:
         store.create(factories.session(session))
     return store
@@ -32,16 +44,18 @@ def prepared(url: str, sessions: Iterable[str]) -> SessionRepository:
 
 async def prepared_async(url: str, sessions: Iterable[str]) -> AsyncSessionRepository:
     """The same for tasks."""
-    store = open_async_store(url)
+    store = opened_async(url)
     for session in sessions:
         await store.create(factories.session(session))
     return store
 
 
-def workloads(sessions: tuple[str, ...], *, workers: int = 8, appends: int = 1_000, seed: int = 0) -> list[Workload]:
+def workloads(
+    sessions: tuple[str, ...], *, workers: int = 8, appends: int = 1_000, reads: float = 0.2
+) -> list[Workload]:
     """One workload for each worker of a race."""
     return [
-        Workload(worker=number, workers=workers, sessions=sessions, appends=appends, seed=seed)
+        Workload(worker=number, workers=workers, sessions=sessions, appends=appends, reads=reads)
         for number in range(workers)
     ]
 

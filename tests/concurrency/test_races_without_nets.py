@@ -22,6 +22,8 @@ from tests.concurrency.stores import (
     MEMORY,
     ONE,
     final_logs,
+    opened,
+    opened_async,
     prepared,
     prepared_async,
     sqlite_url,
@@ -30,7 +32,6 @@ from tests.concurrency.stores import (
 )
 from turnlog.log.events import SessionEvent
 from turnlog.storage.memory import AsyncMemoryRepository, MemoryRepository
-from turnlog.storage.opening import open_async_store, open_store
 from turnlog.storage.protocol import AppendResult, AsyncSessionRepository, SessionRepository, Turn
 from turnlog.testing.history import HistoryRecorder, Violation, check_history, load_history
 from turnlog.testing.races import RaceReport, Workload, final_log_of, race, race_in_task
@@ -64,7 +65,7 @@ def test_threads_on_a_file(sessions: tuple[str, ...], tmp_path: Path) -> None:
     with without_nets():
         prepared(url, sessions).close()
     with without_nets(meeting.meet):
-        stores = [open_store(url) for _ in raced]
+        stores = [opened(url) for _ in raced]
         in_threads(stores, recorder, raced, meeting)
         final = final_logs(stores[0], sessions)
         for store in stores:
@@ -91,7 +92,7 @@ async def test_tasks_on_a_file(sessions: tuple[str, ...], tmp_path: Path) -> Non
     with without_nets():
         await (await prepared_async(url, sessions)).close()
     with without_nets(meeting.meet):
-        stores = [open_async_store(url) for _ in raced]
+        stores = [opened_async(url) for _ in raced]
         await asyncio.gather(*(in_task(*each, recorder, meeting) for each in zip(stores, raced, strict=True)))
         final = {session: await final_log_of(stores[0], session) for session in sessions}
         for store in stores:
@@ -147,6 +148,6 @@ def test_processes(sessions: tuple[str, ...], tmp_path: Path) -> None:
     each = [{"url": url, "history": str(history), "workload": msgspec.to_builtins(workload)} for workload in raced]
     with workers("race-without-nets", each) as started:
         in_lockstep(started)
-    with open_store(url) as store:
+    with opened(url) as store:
         final = final_logs(store, sessions)
     assert "P1" in properties(check_history(load_history(history), final))

@@ -1,4 +1,4 @@
-"""What a worker process does: ``python -m tests.concurrency.worker ROLE ARGUMENTS``; ``processes.py`` is the other end."""
+"""What a worker process does: ``python -m tests.concurrency.worker ROLE ARGUMENTS``; its other end is ``processes``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from tests.concurrency.nets import without_nets
+from tests.concurrency.stores import opened
 from turnlog.errors import SessionAlreadyExistsError, TurnlogError
 from turnlog.storage.changes import SessionChange
-from turnlog.storage.opening import open_store
 from turnlog.testing import factories
 from turnlog.testing.history import HistoryRecorder
 from turnlog.testing.races import Workload, race
@@ -32,7 +32,7 @@ def hear() -> Any:
 
 def run_race(url: str, history: str, workload: dict[str, Any]) -> None:
     """Race as soon as the test says so, and say how it went."""
-    with open_store(url) as store, HistoryRecorder(history) as recorder:
+    with opened(url) as store, HistoryRecorder(history) as recorder:
         say("ready")
         hear()
         report = race(store, recorder, msgspec.convert(workload, Workload))
@@ -55,7 +55,7 @@ def run_opening(name: str) -> None:
     say("ready")
     while url := hear():
         try:
-            with open_store(url) as store:
+            with opened(url) as store:
                 store.create(factories.session(name))
                 store.append(name, [factories.user(1, session_id=name)])
             say("ok")
@@ -65,7 +65,7 @@ def run_opening(name: str) -> None:
 
 def run_creating(url: str, name: str) -> None:
     """Create each session that is named, unless somebody else has."""
-    with open_store(url) as store:
+    with opened(url) as store:
         say("ready")
         while session_id := hear():
             try:
@@ -77,7 +77,7 @@ def run_creating(url: str, name: str) -> None:
 
 def run_updating(url: str, session_id: str, name: str, updates: int) -> None:
     """Set keys of its own one after the other, unsetting every second again, each in an update of its own."""
-    with open_store(url) as store:
+    with opened(url) as store:
         say("ready")
         hear()
         for number in range(updates):
