@@ -153,7 +153,6 @@ class SqlRepository:
             check_count("expected_version", expected_version, least=0)
         batch = check_batch(session_id, events)
         settings = self.open()
-        first: list[AppendResult] = []
         may_be_stored = False
         if self._driver.changes_at_once and len(batch) == 1 and turn is None and not batch[0].is_boundary:
             try:
@@ -167,13 +166,10 @@ class SqlRepository:
                     return stored
 
         def plan(attempt: int) -> Plan[AppendResult]:
-            # Made anew after a commit without an answer, it may find its own events: they were stored, not replayed.
-            look_first = attempt > 0 or may_be_stored or bool(first)
-            result = yield from appending.append(
+            look_first = attempt > 0 or may_be_stored
+            return appending.append(
                 session_id, batch, expected_version, turn, settings, self._now(), look_first=look_first
             )
-            first.append(result)
-            return first[0] if result.is_replay and result.events == first[0].events else result
 
         try:
             return self._driver.write(plan)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, cast
 
 from turnlog.errors import StoreBusyError, StoreError, TurnlogError
+from turnlog.storage.protocol import AppendResult
 from turnlog.storage.sql.driver import CommitFailedError, UniqueViolationError, run_plan
 from turnlog.storage.sql.plans.plan import PlanFactory
 from turnlog.storage.sql.statements import Rows, Statement
@@ -61,7 +62,7 @@ class Transaction:
 class Job(Generic[T]):
     """One plan to run, and what came of it. The outcome is there once ``is_done``.
 
-    ``doubt`` is there when a shared commit that it was accepted for has given no answer.
+    ``doubt`` is there when a shared commit in which it may have had an effect has given no answer.
     """
 
     def __init__(self, make: PlanFactory[T]) -> None:
@@ -162,7 +163,8 @@ class GroupWriter:
             self._commit(outcomes)
         except CommitFailedError as lost:
             for job, (result, refusal) in zip(group, outcomes, strict=True):
-                job.doubt = CommitFailedError(lost.cause, result) if refusal is None else None
+                if refusal is None and not _is_replay(result):
+                    job.doubt = CommitFailedError(lost.cause, result)
             return False
         except StoreError:
             return False
@@ -199,10 +201,10 @@ class GroupWriter:
     def _commit_alone(self, job: Job[Any]) -> None:
         try:
             job.result = self._alone(job)
-            if job.doubt is not None and job.doubt.decided and not job.result:
-                raise job.doubt  # such as a delete that finds nothing any more
+            if job.doubt is not None and _may_have_met(job.doubt.decided, job.result):
+                raise job.doubt
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's outcome
-            # Accepted in a commit whose answer is lost, and refused now: its own effect may be what stands in its way.
+            # Accepted in a commit whose answer is lost, and refused now: it may have met its own effect.
             job.error = job.doubt or error
         job.is_done = True
 
@@ -250,3 +252,12 @@ class GroupWriter:
             self._transaction.abandon()
             return False
         return True
+
+
+def _is_replay(result: object) -> bool:
+    return isinstance(result, AppendResult) and result.is_replay
+
+
+def _may_have_met(before: object, now: object) -> bool:
+    """Whether a plan made anew may have found its own effect, as a delete that finds nothing any more."""
+    return _is_replay(now) if isinstance(now, AppendResult) else now != before
