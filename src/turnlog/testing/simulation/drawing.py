@@ -31,7 +31,8 @@ MORTAL: Final = ("m", "n")
 COPIES: Final = ("x", "y")
 
 _PRINCIPAL: Final = "p"
-_LIFE: Final = timedelta(seconds=60)
+_LIVES: Final = (timedelta(seconds=8), timedelta(seconds=60))
+_LEASES: Final = (timedelta(seconds=20), timedelta(seconds=60))
 _FILTERS: Final = (
     EventFilter.active(),
     EventFilter.active().merge(EventFilter.last(2)),
@@ -236,9 +237,10 @@ class Drawing:
     def _session(self, session_id: str) -> Session:
         fields: dict[str, Any] = {}
         if session_id in MORTAL:
-            fields["expires_at"] = self._clock.now + _LIFE
+            life = self._one_of(_LIVES)
+            fields["expires_at"] = self._clock.now + life
             if self._random.random() < 0.7:
-                fields["time_to_live"] = _LIFE
+                fields["time_to_live"] = life
         owner = {SessionAttributes.PRINCIPAL_NAME: _PRINCIPAL, "number": self._next()}
         created = START + timedelta(seconds=self._random.randrange(3))
         return Session(id=session_id, created_at=created, metadata=owner, **fields)
@@ -284,7 +286,7 @@ class Drawing:
         return SessionEvent(session_id=session, id=made, message=message, timestamp=time, **fields)
 
     def _turn(self, *, take: bool = False) -> Turn:
-        return Turn(f"turn of {self._caller}", timedelta(seconds=20), take)
+        return Turn(f"turn of {self._caller}", self._one_of(_LEASES), take)
 
     def _next(self) -> int:
         self._made += 1

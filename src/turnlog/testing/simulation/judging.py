@@ -18,7 +18,7 @@ from turnlog.errors import (
 from turnlog.storage.protocol import AppendResult
 from turnlog.storage.sql.driver import CommitFailedError
 from turnlog.testing.history import Absent, Conflict, Done, Failed, Ok, Outcome, Seen, Unknown
-from turnlog.testing.simulation.operations import Refusal, answer_of, event_key, recorded, told_alike
+from turnlog.testing.simulation.operations import Refusal, answer_of, event_key, is_change, recorded, told_alike
 from turnlog.testing.simulation.oracle import Call
 
 
@@ -32,7 +32,7 @@ def lies(call: Call, told: Any) -> Iterator[str]:
         case StoreError():
             if not call.met_a_fault:
                 yield "it failed, and nothing had befallen it"
-            if call.effects and call.operation.kind != "sweep":
+            if any(map(is_change, call.effects)) and call.operation.kind != "sweep":
                 yield "it failed, and has taken effect"
         case TurnlogError():
             yield from _lies_of_refusal(call, told)
@@ -62,7 +62,7 @@ def _lies_of_refusal(call: Call, told: TurnlogError) -> Iterator[str]:
         if refusal not in call.expected and not isinstance(told, SessionNotFoundError):
             yield f"it was refused; the model read {call.expected}"
         return
-    if call.effects:
+    if any(map(is_change, call.effects)):
         yield "it was refused, and has taken effect"
     if refusal != call.refusal and not (call.answers_lost and isinstance(told, ConflictError)):
         yield f"it was refused; the model says {call.refusal or call.effects}"

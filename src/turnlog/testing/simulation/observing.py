@@ -98,11 +98,11 @@ class ObservedDriver:
             plan.close()
 
     def _reading(self, plan: Plan[T], call: Call) -> Plan[T]:
-        statement = next(plan)
-        now = self._clock.shown
-        rows = yield statement
-        self._watcher.has_read(call, now)
         try:
+            statement = next(plan)
+            now = self._clock.shown
+            rows = yield statement
+            self._watcher.has_read(call, now)
             while True:
                 rows = yield plan.send(rows)
         except StopIteration as stop:

@@ -65,6 +65,15 @@ def told_alike(one: Any, other: Any) -> bool:
             return False
 
 
+def is_change(answer: Any) -> bool:
+    """Whether an answer to a write says that something was changed; by a replay, or a deletion of nothing, it is not."""
+    match answer:
+        case ("appended", *_, is_replay):
+            return not is_replay
+        case _:
+            return answer is not False
+
+
 def event_key(event: SessionEvent) -> tuple[Any, ...]:
     """Everything that a store keeps of an event; equality of messages leaves their metadata out."""
     body = encode_body(event)
