@@ -323,3 +323,15 @@ def test_a_view_that_would_grow_stays_as_it_is(service: SessionService) -> None:
     assert result.is_unchanged
     assert "would not shrink" in result.reason
     assert service.version("s") == 10
+
+
+def test_a_plain_window_is_no_repetition_of_a_summary_that_failed(service: SessionService) -> None:
+    """C-6: only the summary is not asked for again."""
+
+    def broken(_request: SummaryRequest) -> str:
+        raise TimeoutError("the model did not answer")
+
+    assert service.compact("s", SummarizingCompactionStrategy(broken, KEEP_ONE)).is_unchanged
+    again = service.compact("s", SummarizingCompactionStrategy(broken, KEEP_ONE))
+    assert "tried before" in again.reason
+    assert not service.compact("s", KEEP_ONE).is_unchanged

@@ -64,11 +64,8 @@ class Compactor:
         tally = self._tally(session_id)
         if not self._is_due(session_id, trigger, tally):
             return _unchanged("the trigger did not fire")
-        refusal = self._refusals.get(session_id)
-        if refusal is not None and refusal.log == tally.log and tally.tokens < refusal.tokens * _GROWTH:
-            return _unchanged(f"{refusal.reason} (tried before, at {refusal.tokens} tokens)")
         request = self._request(session_id, tally, self._view(session_id, tally))
-        plan = self._decided(request, strategy)
+        plan = self._decided(request, strategy, self._why_no_summary(tally, session_id))
         if plan.reason:
             return self._refused(tally, request, plan)
         drafted = draft(request, plan)
@@ -106,10 +103,19 @@ class Compactor:
             events=events,
         )
 
-    def _decided(self, request: CompactionRequest, strategy: Strategy) -> CompactionPlan:
-        """What the strategy decides, with the summaries that it asks for."""
+    def _why_no_summary(self, tally: Tally, session_id: str) -> str:
+        """Why none is asked for now: the last came to nothing, and the view has not grown by a fifth since (C-6)."""
+        refusal = self._refusals.get(session_id)
+        if refusal is None or refusal.log != tally.log or tally.tokens >= refusal.tokens * _GROWTH:
+            return ""
+        return f"{refusal.reason} (tried before, at {refusal.tokens} tokens)"
+
+    def _decided(self, request: CompactionRequest, strategy: Strategy, no_summary: str) -> CompactionPlan:
+        """What the strategy decides, with the summaries that it asks for; a plain window needs none."""
         outcome = strategy(request)
         while isinstance(outcome, SummaryNeeded):
+            if no_summary:
+                return CompactionPlan(strategy="summary", reason=no_summary)
             try:
                 summary = _as_summary(call_sync(outcome.summarize, outcome.request))
             except Exception as error:  # noqa: BLE001 - whatever a user's summariser raises changes nothing (C-6)
