@@ -12,13 +12,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from turnlog.errors import UnreadableDataError
+from turnlog.log import codec
 from turnlog.log.events import SessionEvent
 from turnlog.log.messages import MESSAGE_CLASSES, AssistantMessage, TextPart, ToolCall
+from turnlog.log.session import Session, SessionAttributes
 from turnlog.log.turns import TurnState
 from turnlog.storage.sql import rows
 from turnlog.storage.sql.statements import Row
-from turnlog.testing.factories import assistant, boundary, event, own, turn, user
+from turnlog.testing.clocks import START
+from turnlog.testing.factories import assistant, boundary, event, own, session, turn, user
 from turnlog.testing.strategies import events
+from turnlog.testing.strategies_values import json_objects, names, times
 
 SESSION = "s"
 
@@ -108,6 +112,42 @@ def test_a_damaged_row_is_named(row: Row) -> None:
         with pytest.raises(UnreadableDataError) as caught:
             rows.events(SESSION, found)
         assert (caught.value.session_id, caught.value.position) == (SESSION, 42)
+
+
+def session_row(made: Session) -> Row:
+    """The row of ``SESSION_COLUMNS`` that the session is stored as."""
+    return (*rows.session_parameters(made), *codec.encode(made.metadata))
+
+
+@given(names(), times(), st.none() | times(), st.none() | st.timedeltas(timedelta(microseconds=1)), json_objects())
+def test_a_session_comes_back_as_it_was(
+    id_: str, created: datetime, expires: datetime | None, living: timedelta | None, metadata: dict[str, Any]
+) -> None:
+    made = Session(
+        id=id_,
+        created_at=created,
+        expires_at=expires,
+        time_to_live=None if expires is None else living,
+        metadata=metadata | {SessionAttributes.PRINCIPAL_NAME: "ada"},
+    )
+    read = rows.session(session_row(made))
+    assert type(read) is Session
+    assert read == made == read.replace() == copy.copy(read)
+    read.metadata["changed"] = 1
+    assert rows.session(session_row(made)) == made
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{3: 2**70}, {1: 2**60}, {2: -(2**60)}, {4: 9}, {5: b"{"}, {5: b"[]"}, {5: b'{"a":' * 5_000}, {5: b'"\xff"'}],
+    ids=lambda damage: ascii(damage)[:30],
+)
+def test_a_damaged_session_is_named(damage: dict[int, Any]) -> None:
+    """R-10."""
+    row = session_row(session(SESSION, time_to_live=timedelta(1), expires_at=START))
+    with pytest.raises(UnreadableDataError) as caught:
+        rows.session(tuple(damage.get(index, value) for index, value in enumerate(row)))
+    assert caught.value.session_id == SESSION
 
 
 EXACT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=2**52)

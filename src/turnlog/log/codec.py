@@ -86,6 +86,7 @@ _MESSAGE_CLASS_OF: Final[dict[type, type[Message]]] = {
 }
 
 _encoder = msgspec.json.Encoder()
+_object_decoder = msgspec.json.Decoder(dict[str, Any])
 _event_decoder: msgspec.json.Decoder[EventFields] = msgspec.json.Decoder(_StoredEvent)
 _canonical = msgspec.json.Encoder(order="sorted")
 _body_decoder: msgspec.json.Decoder[Body] = msgspec.json.Decoder(Body)
@@ -131,6 +132,17 @@ def decode_events(formats: Sequence[int], bodies: Sequence[bytes]) -> list[Event
         if event.message is not None:
             force_setattr(event.message, "__class__", _MESSAGE_CLASS_OF[type(event.message)])
     return events
+
+
+def decode_object(format_: int, data: bytes) -> dict[str, Any]:
+    """A JSON object back; raises ``ValueError``."""
+    if format_ == PLAIN:
+        try:
+            return _object_decoder.decode(data)
+        except (msgspec.ValidationError, RecursionError):
+            pass  # as in decode_body()
+    decoded: dict[str, Any] = decode(format_, data, dict[str, Any])
+    return decoded
 
 
 def decode(format_: int, data: bytes, kind: Any) -> Any:

@@ -25,18 +25,22 @@ class SessionAttributes:
     FORKED_FROM: Final = "forked_from"
 
 
-class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One continuous conversation: an immutable value that holds metadata only.
-
-    ``expires_at`` None means never. With ``time_to_live`` each append slides the expiry; without it the expiry is fixed
-    (R-7).
-    """
+class SessionFields(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a session holds, not checked: a store makes it a ``Session`` by setting ``__class__``, as events are."""
 
     id: str
     created_at: datetime
     expires_at: datetime | None = None
     time_to_live: timedelta | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+
+
+class Session(SessionFields, frozen=True, kw_only=True, omit_defaults=True):
+    """One continuous conversation: an immutable value that holds metadata only.
+
+    ``expires_at`` None means never. With ``time_to_live`` each append slides the expiry; without it the expiry is fixed
+    (R-7).
+    """
 
     def __post_init__(self) -> None:
         check_name("session id", self.id)

@@ -13,7 +13,7 @@ from turnlog.errors import UnreadableDataError
 from turnlog.log import codec
 from turnlog.log.events import EventType, SessionEvent
 from turnlog.log.names import check_branch, check_name
-from turnlog.log.session import Session
+from turnlog.log.session import Session, SessionFields
 from turnlog.log.tokens import TokenCounter, message_tokens
 from turnlog.log.turns import TurnState
 from turnlog.storage.rules import Lease
@@ -209,15 +209,18 @@ def session(row: Row) -> Session:
     """The session of a row that begins with ``SESSION_COLUMNS``."""
     id_, created_at, expires_at, time_to_live, format_, data = row[:6]
     try:
-        return Session(
+        read: Any = SessionFields(
             id=id_,
             created_at=moment(created_at),
             expires_at=None if expires_at is None else moment(expires_at),
-            time_to_live=None if time_to_live is None else timedelta(microseconds=time_to_live),
-            metadata=codec.decode(format_, data, dict[str, Any]),
+            time_to_live=None if time_to_live is None else timedelta(0, 0, time_to_live),
+            metadata=codec.decode_object(format_, data),
         )
     except (ValueError, TypeError, RecursionError, OverflowError) as error:
         raise UnreadableDataError(id_, None, f"the stored session cannot be read: {error}") from error
+    force_setattr(read, "__class__", Session)
+    checked: Session = read
+    return checked
 
 
 def session_parameters(value: Session) -> tuple[Any, ...]:

@@ -22,7 +22,10 @@ from turnlog.storage.sql.statements import Row, Statement
 def find(session_id: str, now: datetime) -> Plan[Session | None]:
     """The session, if it is there at ``now``."""
     found = yield Statement(sql.SESSION, (session_id,))
-    return None if not found or _is_gone(found[0], now) else rows.session(found[0])
+    if not found:
+        return None
+    session = rows.session(found[0])
+    return None if _is_gone(session, found[0], now) else session
 
 
 def create(session: Session, settings: StoreSettings, now: datetime) -> Plan[int]:
@@ -45,9 +48,11 @@ def update(session_id: str, change: SessionChange, indexed: tuple[str, ...], now
     """Apply the change to the session as it is inside this transaction."""
     yield Statement(sql.HEAD_LOCKED, (session_id,))
     found = yield Statement(sql.SESSION, (session_id,))
-    if not found or _is_gone(found[0], now):
+    if not found:
         raise SessionNotFoundError(session_id)
     before, key = rows.session(found[0]), found[0][6]
+    if _is_gone(before, found[0], now):
+        raise SessionNotFoundError(session_id)
     after = change.applied(before, now)
     attributes = indexed_values(after, indexed)
     yield Statement(sql.SET_EXPIRY, (*rows.expiry_parameters(after), key))
@@ -104,9 +109,9 @@ def _add_attributes(key: int, attributes: tuple[tuple[str, str], ...], session: 
             raise BrokenInvariantError(f"session {session.id!r}: its index entry for {name!r} was not stored")
 
 
-def _is_gone(row: Row, now: datetime) -> bool:
+def _is_gone(session: Session, row: Row, now: datetime) -> bool:
     lease = Lease(row[7] or "", None if row[8] is None else rows.moment(row[8]))
-    return is_gone(rows.session(row), lease, now)
+    return is_gone(session, lease, now)
 
 
 def _read_cursor(cursor: str | None, newest_first: bool) -> tuple[int, int]:
