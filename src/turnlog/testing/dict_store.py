@@ -251,5 +251,5 @@ class DictStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self.close()

@@ -89,8 +89,6 @@ class View:
         await begun(repository, [user(n) for n in range(1, 1001)], [boundary(1001, ranges)])
         found = await repository.events("s", VIEW)
         assert [event.position for event in found] == [first for first, _ in ranges]
-        newest = await repository.events("s", VIEW.replace(last=3, whole_turns=False))
-        assert [event.position for event in newest] == [3, 2, 1]
 
     async def test_view_11_is_taken_before_the_criteria(self, repository: AsyncSessionRepository) -> None:
         """Criteria choose among the view's events, and keep its order (F-2)."""
