@@ -291,6 +291,14 @@ def test_invalid_lines_are_skipped_when_asked_and_named(turnlog: CommandLine, fi
     assert "0 new events; 2 events were there already" in again.out
 
 
+def test_a_line_that_was_skipped_and_is_repaired_is_a_conflict_not_a_misplaced_message(
+    turnlog: CommandLine, file_of: FileOf
+) -> None:
+    turnlog.ok("import", file_of(text='{"role": "critic"}\n' + json.dumps(user("b"))), "--skip-invalid")
+    assert "other content" in turnlog.fails(4, "import", file_of(user("a"), user("b")))
+    assert stored(turnlog) == {"chat": [user("b")]}
+
+
 def test_invalid_conversations_are_skipped_whole(turnlog: CommandLine, file_of: FileOf) -> None:
     values: list[Any] = [SHORT, [user("x"), {"role": "critic"}], {"id": [], "messages": []}, TRIP]
     for path in (file_of(*values), file_of(text=json.dumps(values), name="chat.json")):

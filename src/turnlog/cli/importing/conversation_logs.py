@@ -113,7 +113,7 @@ class ConversationLog:
 
     def _batches(self, session_id: str, stored: int) -> Iterator[list[SessionEvent]]:
         batch: list[SessionEvent] = []
-        for index, message in self._messages():
+        for index, message in enumerate(self._messages()):
             # The last step may have grown since it was imported: what is new of it is a batch of its own.
             if batch and (index == stored or not _continues(batch[0].content, message)):
                 yield batch
@@ -123,12 +123,12 @@ class ConversationLog:
         if batch:
             yield batch
 
-    def _messages(self) -> Iterator[tuple[int, Message]]:
-        for index, found in enumerate(self._conversation.messages):
+    def _messages(self) -> Iterator[Message]:
+        for found in self._conversation.messages:
             if found is None:
                 continue
             try:
-                yield index, openai_chat.parse(found.data, found.where)
+                yield openai_chat.parse(found.data, found.where)
             except InvalidValueError:
                 continue  # its line was named when the file was checked
 
