@@ -221,18 +221,24 @@ class AsyncSqlRepository:
         check_name("session id", session_id)
         walk = iterating.Walk(session_id, filter, as_of, check_count("batch_size", batch_size, least=1))
         while not walk.is_done:
-            found, walk = await self._driver.read(partial(iterating.step, walk, self._now(), self._boundaries))
+            found, walk = await self._driver.read(partial(self._step, walk))
             if found:
                 yield found
+
+    def _step(self, walk: iterating.Walk) -> Plan[iterating.Step]:
+        return iterating.step(walk, self._now(), self._boundaries)
 
     async def iter_batches(self, session_id: str, *, as_of: int | None = None) -> AsyncIterator[EventList]:
         """See the protocol."""
         check_name("session id", session_id)
         walk = iterating.BatchWalk(session_id, as_of)
         while not walk.is_done:
-            batches, walk = await self._driver.read(partial(iterating.step_batches, walk, self._now()))
+            batches, walk = await self._driver.read(partial(self._step_batches, walk))
             for batch in batches:
                 yield batch
+
+    def _step_batches(self, walk: iterating.BatchWalk) -> Plan[iterating.BatchStep]:
+        return iterating.step_batches(walk, self._now())
 
     async def find_events(
         self, session_id: str, *, event_ids: Sequence[str] | None = None, run_id: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +33,11 @@ class Walk(Struct, frozen=True):
     is_done: bool = False
 
 
-def step(walk: Walk, now: datetime, boundaries: BoundaryCache) -> Plan[tuple[list[SessionEvent], Walk]]:
+#: What one step has read, and where the reading stands then.
+Step: TypeAlias = tuple[list[SessionEvent], Walk]
+
+
+def step(walk: Walk, now: datetime, boundaries: BoundaryCache) -> Plan[Step]:
     """The next events, at most ``walk.size``, and where the reading stands then."""
     if walk.waiting:
         return _from_waiting(walk)
@@ -83,7 +88,10 @@ class BatchWalk(Struct, frozen=True):
 _ROWS_AT_ONCE = 500
 
 
-def step_batches(walk: BatchWalk, now: datetime) -> Plan[tuple[list[list[SessionEvent]], BatchWalk]]:
+BatchStep: TypeAlias = tuple[list[list[SessionEvent]], BatchWalk]
+
+
+def step_batches(walk: BatchWalk, now: datetime) -> Plan[BatchStep]:
     """The next batches, all of them whole."""
     head = yield from find_head(walk.session_id, now)
     if walk.key and (head is None or head.key != walk.key):
