@@ -75,10 +75,10 @@ class Drawing:
             self._create: 6,
             self._delete: 3,
             self._update: 5,
-            self._hold: 7,
+            self._hold: 10,
             self._restore: 3,
             self._fork: 3,
-            self._sweep: 4,
+            self._sweep: 7,
             self._read_log: 12,
             self._read_filtered: 10,
             self._look_up: 6,
@@ -153,7 +153,7 @@ class Drawing:
         return Operation("other", session, f"update {session} {number}", lambda store: store.update(session, change))
 
     def _hold(self) -> Operation:
-        session = self._known(LASTING + MORTAL)
+        session = self._known(LASTING + MORTAL * 2)
         turn = self._turn()
         match self._random.randrange(4):
             case 0 | 1:

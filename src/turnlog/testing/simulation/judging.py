@@ -69,7 +69,8 @@ def _lies_of_refusal(call: Call, told: TurnlogError) -> Iterator[str]:
 
 
 def _lies_of_success(call: Call, told: Any) -> Iterator[str]:
-    if isinstance(told, AppendResult) and told.is_replay and call.answers_lost and call.found:
+    if isinstance(told, AppendResult) and call.answers_lost and call.found:
+        # Settled by its ids: nobody can tell whether this call has stored them or another that offers the same.
         if sorted(map(event_key, told.events)) != sorted(call.found):
             yield f"stored are {call.found}"
     elif not call.effects:

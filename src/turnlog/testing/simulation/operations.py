@@ -66,7 +66,7 @@ def told_alike(one: Any, other: Any) -> bool:
 
 
 def is_change(answer: Any) -> bool:
-    """Whether an answer to a write says that something was changed; by a replay, or a deletion of nothing, it is not."""
+    """Whether an answer to a write says that something was changed: not by a replay, not by a deletion of nothing."""
     match answer:
         case ("appended", *_, is_replay):
             return not is_replay

@@ -14,7 +14,7 @@ from turnlog.testing.simulation.process import Killed, Order
 _STATEMENT_FAULTS: Final = tuple(fault for fault in FAULTS.values() if not fault.only_commits)
 _COMMIT_FAULTS: Final = tuple(fault for fault in FAULTS.values() if fault.only_commits)
 #: Seconds that the clock moves by: within a lease and beyond it, beyond a session's life, and back.
-_MOVES: Final = (0.000001, 1, 5, 25, 70, -10, -100)
+_MOVES: Final = (0.000001, 1, 5, 12, 25, 70, -10, -100)
 
 
 class Weather(Struct, frozen=True):
