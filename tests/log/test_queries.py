@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -168,4 +168,9 @@ def test_a_page_that_is_not_full_is_the_last() -> None:
 
 
 def test_times_are_kept_in_utc() -> None:
-    assert EventQuery(since=datetime(2026, 1, 1, tzinfo=UTC)).since == START
+    local = START.astimezone(timezone(timedelta(hours=9)))
+    made = EventQuery(since=local, until=local)
+    assert made == EventQuery(since=START, until=START)
+    assert made.since is not None
+    assert made.until is not None
+    assert made.since.tzinfo is made.until.tzinfo is UTC
