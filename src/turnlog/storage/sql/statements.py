@@ -85,7 +85,8 @@ IN_RANGE_WITH_BATCHES = (
     f"SELECT {EVENT_COLUMNS}, batch FROM event WHERE session_key = ? AND position BETWEEN ? AND ? ORDER BY position"
 )
 IN_TIME = "SELECT position, kind, branch, type FROM event WHERE session_key = ? AND timestamp BETWEEN ? AND ?"
-OF_RUN = f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND run_id = ? ORDER BY position"
+#: The plus keeps SQLite from walking the whole session along its key, where it need not sort (R-11).
+OF_RUN = f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND run_id = ? ORDER BY +position"
 COUNTS = "SELECT position, kind, branch, tokens FROM event WHERE session_key = ? AND position BETWEEN ? AND ?"
 COUNTS_APART = (
     "SELECT e.position, e.kind, e.branch, t.tokens FROM event e LEFT JOIN token_count t"
@@ -115,9 +116,9 @@ MOST_LISTED = 400
 
 @lru_cache(maxsize=256)
 def by_ids(count: int) -> str:
-    """The events with one of ``count`` ids: session key, ids."""
+    """The events with one of ``count`` ids, in no order: with one, SQLite walks the whole session along its key."""
     marks = ", ".join("?" * count)
-    return f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND event_id IN ({marks}) ORDER BY position"
+    return f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND event_id IN ({marks})"
 
 
 @lru_cache(maxsize=256)
