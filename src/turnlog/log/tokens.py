@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import Final, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -71,13 +72,13 @@ class VocabularyTokens(Struct, frozen=True):
 
     def count(self, text: str) -> int:
         """How many tokens the vocabulary makes of the text; a lone surrogate counts as the replacement character."""
-        import toktok  # type: ignore[import-untyped]  # it ships no types
+        batch_count = import_module("toktok").batch_count  # by its name: the package ships no types
 
         try:
-            counts: list[int] = toktok.batch_count([text], self.vocabulary, threads=1)
+            counts: list[int] = batch_count([text], self.vocabulary, threads=1)
         except UnicodeEncodeError:
             readable = text.encode("utf-8", "replace").decode()
-            counts = toktok.batch_count([readable], self.vocabulary, threads=1)
+            counts = batch_count([readable], self.vocabulary, threads=1)
         return counts[0]
 
 

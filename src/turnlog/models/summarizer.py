@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 from turnlog.compaction.plan import Summary
 from turnlog.compaction.summary import SummaryRequest
@@ -19,14 +20,17 @@ def chat_summarizer(
     which changes nothing (C-6).
     """
     if inspect.iscoroutinefunction(model.generate):
+        in_tasks = cast("AsyncChatModel", model)
 
         async def summarize_async(request: SummaryRequest) -> Summary:
-            return _summary(await model.generate(_prompt(request)))  # type: ignore[misc]  # told apart above
+            return _summary(await in_tasks.generate(_prompt(request)))
 
         return summarize_async
 
+    in_threads = cast("ChatModel", model)
+
     def summarize(request: SummaryRequest) -> Summary:
-        reply = model.generate(_prompt(request))
+        reply = in_threads.generate(_prompt(request))
         return _summary(reply) if isinstance(reply, Reply) else Summary("")
 
     return summarize

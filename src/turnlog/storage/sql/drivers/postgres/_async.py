@@ -1,4 +1,4 @@
-"""The PostgreSQL driver: a pool of connections, a transaction per plan, and another try where that is safe (R-6, R-14)."""
+"""The PostgreSQL driver: a pool of connections, a transaction per plan, another try where that is safe (R-6, R-14)."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class AsyncPostgresDriver:
     def __init__(self, options: PostgresOptions, pool: AsyncConnectionPool[AsyncConnection] | None = None) -> None:
         self._options = options
         self._own_pool = pool is None
-        self._pool = pool
+        self._pool: AsyncConnectionPool[AsyncConnection] | None = pool
         self._opening = asyncio.Lock()
         self._durability: Durability | None = None
         self._closed = False
 
     async def open(self) -> None:
-        """Connect, and make sure that the database is a turnlog store at our schema; it is never changed here (R-13)."""
+        """Connect, and make sure that the database is a turnlog store at our schema; it is not changed here (R-13)."""
         async with self._opening:
             if self._closed:
                 raise StoreClosedError("the store is closed")
@@ -160,7 +160,7 @@ class AsyncPostgresDriver:
             raise translation(error, self._options.place) from error
 
     async def _statement(self, connection: AsyncConnection, statement: Statement) -> Rows:
-        sql = for_server(statement.sql)
+        sql = for_server(statement.sql).encode()
         async with connection.cursor() as cursor:
             if statement.many:
                 await cursor.executemany(sql, statement.parameters)
@@ -201,7 +201,7 @@ class _UndoneError(Exception):
 
 
 class _Borrowed:
-    """A connection of the pool. What is left open on it when the block fails is undone, or the connection is given up."""
+    """A connection of the pool. What is left open on it when the block fails is undone, or the connection given up."""
 
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection], place: str) -> None:
         self._pool = pool

@@ -20,7 +20,7 @@ from turnlog.storage.sql.driver import UniqueViolationError
 RETRIED = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
-def translation(error: psycopg.Error, place: str) -> Exception:
+def translation(error: psycopg.Error, place: str) -> Exception:  # noqa: PLR0911 - one for each kind of error
     """The error of ours that stands for one of psycopg's."""
     match error:
         case errors.UniqueViolation():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import psycopg
@@ -26,8 +26,8 @@ def schema_version(options: PostgresOptions) -> int:
 def migrate(options: PostgresOptions) -> list[Migration]:
     """Bring the database to the newest schema; returns the steps that were taken, none if it is there already.
 
-    Each step is one transaction with its number in it, so an interrupted run is finished by the next one. Of processes that
-    start at once one takes the steps and the others wait for it. Readers and writers go on meanwhile.
+    Each step is one transaction with its number in it, so an interrupted run is finished by the next one. Of processes
+    that start at once one takes the steps and the others wait for it. Readers and writers go on meanwhile.
     """
     taken: list[Migration] = []
     with _connected(options) as connection:
@@ -64,7 +64,7 @@ def _version(connection: Connection) -> int:
 
 
 @contextmanager
-def _connected(options: PostgresOptions) -> Iterator[Connection]:
+def _connected(options: PostgresOptions) -> Generator[Connection, None, None]:
     try:
         with psycopg.connect(options.conninfo, autocommit=True) as connection:
             yield connection
