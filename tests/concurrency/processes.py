@@ -14,11 +14,11 @@ from tests.conftest import ROOT
 
 
 class WorkerProcess:
-    """A process that runs one role of ``tests.concurrency.worker``."""
+    """A process that runs one role of ``tests.concurrency.worker``, or another module of its own."""
 
-    def __init__(self, role: str, **arguments: Any) -> None:
+    def __init__(self, role: str, module: str = "tests.concurrency.worker", **arguments: Any) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.concurrency.worker", role, json.dumps(arguments)],
+            [sys.executable, "-m", module, role, json.dumps(arguments)],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
