@@ -9,7 +9,6 @@ import pytest
 
 from turnlog.log.events import SessionEvent
 from turnlog.storage.rules import Lease
-from turnlog.storage.sql import statements as sql
 from turnlog.storage.sql.drivers.sqlite.database import SqliteDatabase
 from turnlog.storage.sql.drivers.sqlite.writer import GroupWriter, Job, Transaction
 from turnlog.storage.sql.plans import appending, finding
@@ -115,12 +114,6 @@ def stale_transactions_left_open(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SqliteDatabase, "_abandon_writing", lambda *_: None)
 
 
-def sweeps_take_what_is_held(patch: pytest.MonkeyPatch) -> None:
-    held = sql.REMOVE_EXPIRED.replace("lease_until <= ?", "? IS NOT NULL")
-    assert held != sql.REMOVE_EXPIRED
-    patch.setattr(sql, "REMOVE_EXPIRED", held)
-
-
 MUTANTS: Final[tuple[Callable[[pytest.MonkeyPatch], None], ...]] = (
     no_lock,
     outcomes_before_the_commit,
@@ -131,7 +124,6 @@ MUTANTS: Final[tuple[Callable[[pytest.MonkeyPatch], None], ...]] = (
     expiry_left_to_the_sweep,
     leases_without_tokens,
     stale_transactions_left_open,
-    sweeps_take_what_is_held,
 )
 
 
