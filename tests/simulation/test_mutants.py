@@ -9,6 +9,8 @@ import pytest
 
 from turnlog.log.events import SessionEvent
 from turnlog.storage.rules import Lease
+from turnlog.storage.sql import rows
+from turnlog.storage.sql import statements as sql
 from turnlog.storage.sql.drivers.sqlite.database import SqliteDatabase
 from turnlog.storage.sql.drivers.sqlite.writer import GroupWriter, Job, Transaction
 from turnlog.storage.sql.plans import appending, finding
@@ -93,11 +95,16 @@ def lost_answers_taken_for_failures(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(finding, "settle", settle)
 
 
-def expiry_left_to_the_sweep(patch: pytest.MonkeyPatch) -> None:
+def sessions_do_not_slide(patch: pytest.MonkeyPatch) -> None:
     def slid_expiry(expires_at: Any, *_: Any) -> Any:
         return expires_at
 
     patch.setattr(appending, "slid_expiry", slid_expiry)
+
+
+def expiry_left_to_the_sweep(patch: pytest.MonkeyPatch) -> None:
+    """An expired session is there until it is swept."""
+    patch.setattr(rows.Head, "is_gone", lambda *_: False)
 
 
 def leases_without_tokens(patch: pytest.MonkeyPatch) -> None:
@@ -114,6 +121,12 @@ def stale_transactions_left_open(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SqliteDatabase, "_abandon_writing", lambda *_: None)
 
 
+def sweeps_take_what_is_held(patch: pytest.MonkeyPatch) -> None:
+    held = sql.REMOVE_EXPIRED.replace("lease_until <= ?", "? IS NOT NULL")
+    assert held != sql.REMOVE_EXPIRED
+    patch.setattr(sql, "REMOVE_EXPIRED", held)
+
+
 MUTANTS: Final[tuple[Callable[[pytest.MonkeyPatch], None], ...]] = (
     no_lock,
     outcomes_before_the_commit,
@@ -121,9 +134,11 @@ MUTANTS: Final[tuple[Callable[[pytest.MonkeyPatch], None], ...]] = (
     partial_replays_accepted,
     refused_parts_kept,
     lost_answers_taken_for_failures,
+    sessions_do_not_slide,
     expiry_left_to_the_sweep,
     leases_without_tokens,
     stale_transactions_left_open,
+    sweeps_take_what_is_held,
 )
 
 

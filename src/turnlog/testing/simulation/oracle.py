@@ -77,6 +77,11 @@ class Oracle:
         """The log's version in the model, at the time of its last answer."""
         return self._model.version(session)
 
+    def expiries(self, now: datetime) -> list[datetime]:
+        """When the sessions that are there at this time end: the moments at which a clock is off by one."""
+        listed = self.at(now).list().sessions
+        return sorted({session.expires_at for session in listed if session.expires_at is not None})
+
     def view(self, session: str) -> list[int]:
         """The positions in the log's view in the model."""
         return [event.position or 0 for event in self._model.events(session, EventFilter(active_view=True))]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from random import Random
 from typing import Final, Self
 
@@ -13,6 +14,7 @@ from turnlog.testing.simulation.process import Killed, Order
 
 _STATEMENT_FAULTS: Final = tuple(fault for fault in FAULTS.values() if not fault.only_commits)
 _COMMIT_FAULTS: Final = tuple(fault for fault in FAULTS.values() if fault.only_commits)
+_TICK: Final = timedelta(microseconds=1)
 #: Seconds that the clock moves by: within a lease and beyond it, beyond a session's life, and back.
 _MOVES: Final = (0.000001, 1, 5, 12, 25, 70, -10, -100)
 
@@ -49,6 +51,10 @@ class Weather(Struct, frozen=True):
             return random.choice(_STATEMENT_FAULTS)
         return None
 
-    def move(self, random: Random) -> timedelta | None:
-        """How the clock moves, if it does."""
-        return timedelta(seconds=random.choice(_MOVES)) if random.random() < self.clock else None
+    def time_after(self, random: Random, now: datetime, edges: Sequence[datetime]) -> datetime:
+        """What the clock shows next: mostly what it shows; else later, earlier, or right on one of the edges."""
+        if random.random() >= self.clock:
+            return now
+        if edges and random.random() < 0.4:
+            return random.choice(edges) - random.choice((timedelta(), _TICK))
+        return now + timedelta(seconds=random.choice(_MOVES))

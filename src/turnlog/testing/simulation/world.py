@@ -100,9 +100,10 @@ class World:
 
     def _befall(self) -> None:
         """The clock may move, a program may be lost, one that is down may come back."""
-        if move := self.weather.move(self.random):
-            self.clock.advance(move)
-            self.shared.note("clock", f"{self.clock.now:%H:%M:%S.%f}")
+        now = self.weather.time_after(self.random, self.clock.now, self.shared.oracle.expiries(self.clock.now))
+        if now != self.clock.now:
+            self.clock.set(now)
+            self.shared.note("clock", f"{now:%H:%M:%S.%f}")
         running = [program for program in self.programs if program.process is not None]
         if running and self.random.random() < self.weather.crash:
             self._lose(self.random.choice(running))
