@@ -26,6 +26,7 @@ class SlowCommits(sqlite3.Connection):
     """A connection on whose disk a commit takes two milliseconds more."""
 
     def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
+        """Execute, and wait where it commits."""
         cursor = super().execute(sql, parameters)
         if sql == "COMMIT" or (sql.startswith("INSERT") and not self.in_transaction):
             time.sleep(0.002)
@@ -108,6 +109,7 @@ class Floor:
         return [(row[0], row[1], row[2], json.loads(row[3])) for row in rows]
 
     def close(self) -> None:
+        """Close the connection."""
         self.connection.close()
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
-
 from benchmarks.floor import Floor
 from benchmarks.lab import ROUNDS, Result, Scale, folder
 from benchmarks.traffic import messages

@@ -86,6 +86,7 @@ class _CountedCommits(SlowCommits):
     commits = 0
 
     def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
+        """Execute, and count."""
         if sql == "COMMIT":
             _CountedCommits.commits += 1
         return super().execute(sql, parameters)

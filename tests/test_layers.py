@@ -44,6 +44,8 @@ EXTRAS = {
     "cli": frozenset({"rich", "typer"}),
     "testing": frozenset({"pytest"}),
 }
+# A driver is imported by name when a store of its kind is opened; its package says which extra is missing.
+DRIVERS = {"turnlog.storage.sql.drivers.postgres": frozenset({"psycopg", "psycopg_pool"})}
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,13 @@ def layer_faults(module: str, text: str, *, is_package: bool = False) -> Iterato
         root = found.module.partition(".")[0]
         if root == "turnlog":
             yield from _direction_fault(module, layer, found)
-        elif not found.deferred and root not in sys.stdlib_module_names | INSTALLED | EXTRAS.get(layer, frozenset()):
+        elif not found.deferred and root not in _at_module_level(module, layer):
             yield f"{module}:{found.line} imports {root} at module level, which a plain install does not have"
+
+
+def _at_module_level(module: str, layer: str) -> frozenset[str]:
+    drivers = (extra for package, extra in DRIVERS.items() if module == package or module.startswith(f"{package}."))
+    return sys.stdlib_module_names | INSTALLED | EXTRAS.get(layer, frozenset()) | next(drivers, frozenset())
 
 
 def _direction_fault(module: str, layer: str, found: Import) -> Iterator[str]:

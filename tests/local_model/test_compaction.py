@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_a_conversation_of_200_turns_is_compacted_five_times(tmp_path: Path) -> 
                 continue
             attempts += 1
             result = service.compact("long", strategy, trigger=TokenCountTrigger(BUDGET))
-            print(f"turn {turn}: {result.tokens_before} -> {result.tokens_after} {result.reason}")
+            sys.stdout.write(f"turn {turn}: {result.tokens_before} -> {result.tokens_after} {result.reason}\n")
             if not result.is_unchanged:
                 landed += 1
                 view = service.active_messages("long")

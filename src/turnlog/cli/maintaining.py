@@ -8,7 +8,7 @@ import typer
 
 from turnlog.cli.options import JsonOption, StoreOption
 from turnlog.cli.stores import existing_store, store_url
-from turnlog.cli.terminal import print_json, print_line, progress
+from turnlog.cli.terminal import print_json, print_line, progress, write_bytes
 from turnlog.errors import InvalidValueError
 from turnlog.storage.migrations import SCHEMA_VERSION, Dialect, Migration, full_schema, migrations
 from turnlog.storage.opening import is_postgres, sqlite_options
@@ -54,11 +54,11 @@ def print_sql(
     if dialect not in known:
         raise InvalidValueError(f"--dialect is sqlite or postgres, not {dialect!r}")
     if since is None:
-        print(full_schema(known[dialect]), end="")
+        write_bytes(full_schema(known[dialect]).encode())
         return
     for step in migrations(known[dialect]):
         if step.number > since:
-            print(step.sql, end="")
+            write_bytes(step.sql.encode())
 
 
 def index(

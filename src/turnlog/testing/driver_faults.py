@@ -30,7 +30,7 @@ class Fault(Struct, frozen=True):
     """One way in which a statement fails.
 
     ``takes_effect``: the statement runs and its answer is lost. ``then`` is what becomes of the connection: its
-    transaction stays open (``keep``), is undone by the engine (``undo``), or the connection is of no more use (``die``).
+    transaction stays open (``keep``), is undone by the engine (``undo``), or it is of no more use (``die``).
     ``only_commits`` leaves every other statement alone.
     """
 
