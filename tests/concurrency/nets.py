@@ -1,10 +1,10 @@
 """The fault switch: stores without the nets that keep a race from doing harm, to show that the tests see the harm.
 
 Three nets hold one after another: the lock (``BEGIN IMMEDIATE`` to ``COMMIT``), the version that is compared by the
-statement that moves it, and the unique keys. :func:`without_nets` takes them away for the SQLite files that are created
-and opened inside its block, and lets the test say what happens once a writer has read the head of a log: where all
-writers wait there for one another, each acts on what the others are about to change. Nothing outside the tests has this
-switch.
+statement that moves it, and the unique keys. Readers then refuse what slipped through: a range of positions holds as
+many events as it has positions. :func:`without_nets` takes all of them away for the SQLite files that are created and
+opened inside its block, and lets the test say what happens once a writer has read the head of a log: where all writers
+wait there for one another, each acts on what the others are about to change. Nothing outside the tests has this switch.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from turnlog.storage.migrations import full_schema
 from turnlog.storage.sql import statements
 from turnlog.storage.sql.drivers.sqlite import connecting, database
 from turnlog.storage.sql.drivers.sqlite.writer import Transaction
+from turnlog.storage.sql.plans import fetching
 from turnlog.storage.sql.statements import Rows, Statement
 from turnlog.testing.history import FinalLog, LogEntry, recorded_event
 
@@ -109,6 +110,7 @@ def without_nets(
         patch.object(database, "Transaction", unlocked),
         patch.object(statements, "MOVE_HEAD", moving),
         patch.object(connecting, "full_schema", lambda _: schema),
+        patch.object(fetching, "check_contiguous", lambda *_: None),
     ):
         yield
 
@@ -119,7 +121,7 @@ def _without_keys(schema: str) -> str:
     return schema.replace("id TEXT NOT NULL UNIQUE", "id TEXT NOT NULL")
 
 
-class _NoLock:
+class NoLock:
     """Stands in for a lock and keeps nobody out."""
 
     def __enter__(self) -> None:
@@ -140,7 +142,7 @@ def without_memory_lock(store: MemoryLogs, in_the_middle: Callable[[], None]) ->
         return own_copy(event)
 
     with (
-        patch.object(store, "_lock", _NoLock()),
+        patch.object(store, "_lock", NoLock()),
         patch.object(store, "_locked_to_write", store._locked),  # else every other thread's write looks like its own
         patch.object(logs, "_own_copy", watched),
     ):

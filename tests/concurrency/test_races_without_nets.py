@@ -148,6 +148,6 @@ def test_processes(sessions: tuple[str, ...], tmp_path: Path) -> None:
     each = [{"url": url, "history": str(history), "workload": msgspec.to_builtins(workload)} for workload in raced]
     with workers("race-without-nets", each) as started:
         in_lockstep(started)
-    with opened(url) as store:
+    with without_nets(), opened(url) as store:
         final = final_logs(store, sessions)
     assert "P1" in properties(check_history(load_history(history), final))
