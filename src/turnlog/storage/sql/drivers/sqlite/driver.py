@@ -7,7 +7,8 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 from turnlog.errors import StoreClosedError
 from turnlog.storage.protocol import Durability
@@ -52,6 +53,40 @@ class SqliteDriver:
         self._database.close()
 
 
+class _Hop(Generic[T]):
+    """A call that a thread makes for a task. It is not undone when the task is cancelled; nobody hears of it then.
+
+    ``run_in_executor`` takes another round of the event loop to tell the outcome, and ``asyncio.shield`` one more.
+    """
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call = call
+        self._loop = asyncio.get_running_loop()
+        self.outcome: asyncio.Future[T] = self._loop.create_future()
+
+    def run(self) -> None:
+        """Make the call, in the thread."""
+        try:
+            result = self._call()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the task is to see it
+            self._tell(self.outcome.set_exception, error)
+        else:
+            self._tell(self.outcome.set_result, result)
+
+    def run_if_wanted(self) -> None:
+        """Make the call unless the task has been cancelled already."""
+        if not self.outcome.cancelled():
+            self.run()
+
+    def _tell(self, settle: Callable[[Any], None], outcome: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._settle, settle, outcome)
+
+    def _settle(self, settle: Callable[[Any], None], outcome: object) -> None:
+        if not self.outcome.done():
+            settle(outcome)
+
+
 class AsyncSqliteDriver:
     """Runs plans in threads of its own: one writes, a few read. It belongs to no loop and opens when first used."""
 
@@ -87,8 +122,9 @@ class AsyncSqliteDriver:
             self._check_open()
             # Queued here and not in the thread: what other tasks queue while a commit runs shares the next one.
             job = database.submit(make)
-            done = asyncio.get_running_loop().run_in_executor(self._writer, database.complete, job)
-        return await asyncio.shield(done)
+            hop = _Hop(lambda: database.complete(job))
+            self._writer.submit(hop.run)
+        return await hop.outcome
 
     async def read(self, make: Callable[[], Plan[T]]) -> T:
         """See ``turnlog.storage.sql.driver.AsyncDriver``."""
@@ -98,7 +134,9 @@ class AsyncSqliteDriver:
         self._begin_in_process()
         with self._handing_over:
             self._check_open()
-            return asyncio.get_running_loop().run_in_executor(self._readers, call)
+            hop = _Hop(call)
+            self._readers.submit(hop.run_if_wanted)
+        return hop.outcome
 
     def _opened(self) -> SqliteDatabase:
         if self._database is None:
