@@ -139,6 +139,21 @@ def test_an_id_is_written_in_lower_case_with_hyphens() -> None:
     assert re.fullmatch("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", new_id())
 
 
+@pytest.mark.parametrize(
+    ("random", "made"),
+    [(b"\xff" * 8, "12345678-9abc-7fff-bfff-ffffffffffff"), (b"\0" * 8, "12345678-9abc-7fff-8000-000000000000")],
+)
+def test_each_bit_of_an_id_has_its_place(monkeypatch: pytest.MonkeyPatch, random: bytes, made: str) -> None:
+    """RFC 9562: 48 bits of milliseconds, the version, 12 bits that count, the variant, 62 random bits."""
+
+    def bits(count: int) -> bytes:
+        return random[:count]
+
+    monkeypatch.setattr("turnlog.log.names._clock.tick", lambda: 0x1234_5678_9ABC << 12 | 0xFFF)
+    monkeypatch.setattr(os, "urandom", bits)
+    assert new_id() == made
+
+
 def test_ids_increase_also_within_a_millisecond() -> None:
     made = [new_id() for _ in range(20_000)]
     assert made == sorted(made)
@@ -167,7 +182,6 @@ def test_ids_differ_over_threads() -> None:
 
 FORKING = """
 import os
-from turnlog.log import names
 
 made = [names.new_id() for _ in range(200)]
 names._clock._lock.acquire()  # as if another thread were making an id at that moment
