@@ -7,17 +7,20 @@ opened inside its block, and lets the test say what happens once a writer has re
 wait there for one another, each acts on what the others are about to change. Nothing outside the tests has this switch.
 """
 
+# Locks and drivers are reached into, to take them away or to watch them.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from unittest.mock import patch
 
 from turnlog.log.events import SessionEvent
 from turnlog.storage.memory import logs
 from turnlog.storage.memory.logs import MemoryLogs
-from turnlog.storage.migrations import full_schema
+from turnlog.storage.migrations import Dialect, full_schema
 from turnlog.storage.sql import statements
 from turnlog.storage.sql.drivers.sqlite import connecting, database
 from turnlog.storage.sql.drivers.sqlite.writer import Transaction
@@ -87,7 +90,7 @@ _LOOKS = (statements.HEAD_LOCKED, statements.SESSION)
 @contextmanager
 def without_nets(
     after_look: Callable[[], None] = lambda: None, *, version_check: bool = False, unique_keys: bool = False
-) -> Iterator[None]:
+) -> Generator[None, None, None]:
     """SQLite files are written without the lock, and without the other nets unless they are asked for.
 
     ``after_look`` is called by each writer when it has read what it will act on.
@@ -106,11 +109,18 @@ def without_nets(
     schema = full_schema("sqlite")
     if not unique_keys:
         schema = _without_keys(schema)
+
+    def schema_of(_: Dialect) -> str:
+        return schema
+
+    def nothing(*_: object) -> None:
+        pass
+
     with (
         patch.object(database, "Transaction", unlocked),
         patch.object(statements, "MOVE_HEAD", moving),
-        patch.object(connecting, "full_schema", lambda _: schema),
-        patch.object(fetching, "check_contiguous", lambda *_: None),
+        patch.object(connecting, "full_schema", schema_of),
+        patch.object(fetching, "check_contiguous", nothing),
     ):
         yield
 
@@ -132,7 +142,7 @@ class NoLock:
 
 
 @contextmanager
-def without_memory_lock(store: MemoryLogs, in_the_middle: Callable[[], None]) -> Iterator[None]:
+def without_memory_lock(store: MemoryLogs, in_the_middle: Callable[[], None]) -> Generator[None, None, None]:
     """The memory store without its lock; ``in_the_middle`` is called when an appended event's position is decided."""
     own_copy = logs._own_copy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -50,7 +50,7 @@ class WorkerProcess:
 
 
 @contextmanager
-def workers(role: str, each: Iterable[dict[str, Any]]) -> Iterator[list[WorkerProcess]]:
+def workers(role: str, each: Iterable[dict[str, Any]]) -> Generator[list[WorkerProcess], None, None]:
     """One worker for each set of arguments; all have imported what they need and wait."""
     with ExitStack() as stack:
         started = [stack.enter_context(WorkerProcess(role, **arguments)) for arguments in each]

@@ -51,11 +51,11 @@ async def prepared_async(url: str, sessions: Iterable[str]) -> AsyncSessionRepos
 
 
 def workloads(
-    sessions: tuple[str, ...], *, workers: int = 8, appends: int = 1_000, reads: float = 0.2
+    sessions: tuple[str, ...], *, workers: int = 8, appends: int = 1_000, reads: float = 0.2, seed: int = 0
 ) -> list[Workload]:
     """One workload for each worker of a race."""
     return [
-        Workload(worker=number, workers=workers, sessions=sessions, appends=appends, reads=reads)
+        Workload(worker=number, workers=workers, sessions=sessions, appends=appends, reads=reads, seed=seed)
         for number in range(workers)
     ]
 

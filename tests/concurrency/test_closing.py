@@ -34,7 +34,7 @@ def open_files(folder: Path) -> list[str]:
     """The files below the folder that this process has open."""
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("NOT TESTED: this system does not show the open files of a process")
-    links = []
+    links: list[str] = []
     for descriptor in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names of descriptors, some gone when looked at
         try:
             links.append(os.readlink(f"/proc/self/fd/{descriptor}"))  # noqa: PTH115 - the same

@@ -1,5 +1,8 @@
 """Several open one new file at once: one creates the schema, all find it, nobody gets an error (R-12, R-13)."""
 
+# Locks and drivers are reached into, to take them away or to watch them.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import sqlite3
@@ -88,7 +91,7 @@ def test_creation_without_a_look_under_its_lock_fails(tmp_path: Path) -> None:
     """The second creates what the first has created: what the second look is for."""
     meeting = Rendezvous(2)
 
-    def create(connection: Connection, options: SqliteOptions) -> None:
+    def create(connection: Connection, _: SqliteOptions) -> None:
         meeting.meet()  # both have seen an empty file
         for statement in statements(full_schema("sqlite")):
             connection.execute(statement)

@@ -30,7 +30,7 @@ from tests.concurrency.stores import (
     workloads,
 )
 from turnlog.testing.history import HistoryRecorder, check_history, load_history
-from turnlog.testing.races import RaceReport, final_log_of, race, race_in_task
+from turnlog.testing.races import RaceReport, Workload, final_log_of, race, race_in_task
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -73,9 +73,12 @@ async def test_tasks(kind: str, sessions: tuple[str, ...], tmp_path: Path) -> No
 @SESSIONS
 def test_processes(sessions: tuple[str, ...], tmp_path: Path) -> None:
     """R-3, R-4, R-6, between processes."""
-    url, history = sqlite_url(tmp_path), tmp_path / "history.jsonl"
+    race_processes(sessions, tmp_path, workloads(sessions, workers=4))
+
+
+def race_processes(sessions: tuple[str, ...], folder: Path, raced: list[Workload]) -> None:
+    url, history = sqlite_url(folder), folder / "history.jsonl"
     prepared(url, sessions).close()
-    raced = workloads(sessions, workers=4)
     each = [{"url": url, "history": str(history), "workload": msgspec.to_builtins(workload)} for workload in raced]
     with workers("race", each) as started:
         reports = msgspec.convert(ask_all(started, "go"), list[RaceReport])
@@ -83,3 +86,11 @@ def test_processes(sessions: tuple[str, ...], tmp_path: Path) -> None:
     with opened(url) as store:
         final = final_logs(store, sessions)
     assert_clean(check_history(load_history(history), final))
+
+
+@pytest.mark.soak
+@SESSIONS
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_processes_for_long(seed: int, sessions: tuple[str, ...], tmp_path: Path) -> None:
+    """Other races, ten times as long."""
+    race_processes(sessions, tmp_path, workloads(sessions, workers=4, appends=10_000, seed=seed))

@@ -277,7 +277,7 @@ def test_an_append_beside_a_sweep_is_kept_or_refused(tmp_path: Path) -> None:
 def test_without_the_lock_a_sweep_takes_an_acknowledged_append(tmp_path: Path) -> None:
     """By a sweep that looks in one statement and removes in another."""
 
-    def in_two_steps(before: datetime, now: datetime, limit: int) -> Plan[int]:
+    def in_two_steps(before: datetime, _: datetime, limit: int) -> Plan[int]:
         found = yield Statement("SELECT key FROM session WHERE expires_at <= ? LIMIT ?", (rows.micros(before), limit))
         beside.append()
         for (key,) in found:

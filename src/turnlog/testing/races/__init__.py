@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from turnlog.testing.races._async import final_log_of, race_in_task
 from turnlog.testing.races._sync import final_log, race
-from turnlog.testing.races.workload import AppendStep, RaceReport, ReadStep, Step, Workload, recorded, steps
+from turnlog.testing.races.workload import AppendStep, RaceReport, ReadStep, Step, Workload, steps
 
 __all__ = [
     "AppendStep",
@@ -27,6 +27,5 @@ __all__ = [
     "final_log_of",
     "race",
     "race_in_task",
-    "recorded",
     "steps",
 ]

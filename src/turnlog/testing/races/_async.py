@@ -17,8 +17,9 @@ from turnlog.testing.history import (
     Outcome,
     Seen,
     Unknown,
+    recorded_event,
 )
-from turnlog.testing.races.workload import AppendStep, RaceReport, ReadStep, Step, Workload, recorded, report_of, steps
+from turnlog.testing.races.workload import AppendStep, RaceReport, ReadStep, Step, Workload, report_of, steps
 
 #: A worker that meets so many errors gives up: the race is lost already.
 _MOST_ERRORS = 20
@@ -53,7 +54,7 @@ async def _perform(repository: AsyncSessionRepository, recorder: HistoryRecorder
 
 
 async def _append(repository: AsyncSessionRepository, recorder: HistoryRecorder, step: AppendStep) -> Outcome:
-    events, expected = recorded(step.events), step.expected_version
+    events, expected = list(map(recorded_event, step.events)), step.expected_version
     call = recorder.append(step.session, events, expected_version=expected)
     outcome: Outcome
     try:
@@ -78,7 +79,7 @@ async def _read(repository: AsyncSessionRepository, recorder: HistoryRecorder, s
             outcome = Seen(version=await repository.version(step.session))
         else:
             events = await repository.events(step.session, step.filter)
-            outcome = Seen(tuple(recorded(events)), positions=tuple(event.position or 0 for event in events))
+            outcome = Seen(tuple(map(recorded_event, events)), positions=tuple(event.position or 0 for event in events))
     except TurnlogError as error:
         outcome = Unknown(repr(error))
     call.ended(outcome)
@@ -88,8 +89,6 @@ async def _read(repository: AsyncSessionRepository, recorder: HistoryRecorder, s
 async def final_log_of(repository: AsyncSessionRepository, session: str) -> FinalLog:
     """The session's log as it is now: the version that the store states, and the events with their positions."""
     events = await repository.events(session, EventFilter.all())
-    entries = [
-        LogEntry(known.id, known.digest, event.position or 0)
-        for known, event in zip(recorded(events), events, strict=True)
-    ]
-    return FinalLog(await repository.version(session), tuple(entries))
+    known = map(recorded_event, events)
+    entries = tuple(LogEntry(one.id, one.digest, event.position or 0) for one, event in zip(known, events, strict=True))
+    return FinalLog(await repository.version(session), entries)

@@ -9,8 +9,19 @@ import time
 from turnlog.errors import EventContentConflictError, PartialReplayError, TurnlogError, VersionConflictError
 from turnlog.log.event_filter import EventFilter
 from turnlog.storage.protocol import SessionRepository
-from turnlog.testing.history import Conflict, Failed, FinalLog, HistoryRecorder, LogEntry, Ok, Outcome, Seen, Unknown
-from turnlog.testing.races.workload import AppendStep, RaceReport, ReadStep, Step, Workload, recorded, report_of, steps
+from turnlog.testing.history import (
+    Conflict,
+    Failed,
+    FinalLog,
+    HistoryRecorder,
+    LogEntry,
+    Ok,
+    Outcome,
+    Seen,
+    Unknown,
+    recorded_event,
+)
+from turnlog.testing.races.workload import AppendStep, RaceReport, ReadStep, Step, Workload, report_of, steps
 
 #: A worker that meets so many errors gives up: the race is lost already.
 _MOST_ERRORS = 20
@@ -45,7 +56,7 @@ def _perform(repository: SessionRepository, recorder: HistoryRecorder, step: Ste
 
 
 def _append(repository: SessionRepository, recorder: HistoryRecorder, step: AppendStep) -> Outcome:
-    events, expected = recorded(step.events), step.expected_version
+    events, expected = list(map(recorded_event, step.events)), step.expected_version
     call = recorder.append(step.session, events, expected_version=expected)
     outcome: Outcome
     try:
@@ -70,7 +81,7 @@ def _read(repository: SessionRepository, recorder: HistoryRecorder, step: ReadSt
             outcome = Seen(version=repository.version(step.session))
         else:
             events = repository.events(step.session, step.filter)
-            outcome = Seen(tuple(recorded(events)), positions=tuple(event.position or 0 for event in events))
+            outcome = Seen(tuple(map(recorded_event, events)), positions=tuple(event.position or 0 for event in events))
     except TurnlogError as error:
         outcome = Unknown(repr(error))
     call.ended(outcome)
@@ -80,8 +91,6 @@ def _read(repository: SessionRepository, recorder: HistoryRecorder, step: ReadSt
 def final_log(repository: SessionRepository, session: str) -> FinalLog:
     """The session's log as it is now: the version that the store states, and the events with their positions."""
     events = repository.events(session, EventFilter.all())
-    entries = [
-        LogEntry(known.id, known.digest, event.position or 0)
-        for known, event in zip(recorded(events), events, strict=True)
-    ]
-    return FinalLog(repository.version(session), tuple(entries))
+    known = map(recorded_event, events)
+    entries = tuple(LogEntry(one.id, one.digest, event.position or 0) for one, event in zip(known, events, strict=True))
+    return FinalLog(repository.version(session), entries)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from datetime import timedelta
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from turnlog.log.codec import content_key
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.events import EventType, SessionEvent
 from turnlog.log.messages import AssistantMessage, MessageType, UserMessage
 from turnlog.testing.clocks import START
-from turnlog.testing.history import Conflict, Failed, Ok, Outcome, RecordedEvent, Seen, Unknown, Window, content_digest
+from turnlog.testing.history import Conflict, Failed, Ok, Outcome, Seen, Unknown, Window
 
 _NOTE: Final = EventType.of("RACE.NOTE")
 _LONGEST_BATCH: Final = 5
@@ -35,7 +34,6 @@ _SORTS: Final = 4
 #: What a worker does for its next append, and how often in a hundred times.
 _CHOICES: Final = {"single": 50, "batch": 16, "expecting": 18, "shared": 10, "altered": 3, "partial": 3}
 _RETRIES: Final = 0.12
-_READING: Final = 0.3
 
 
 class Workload(Struct, frozen=True, kw_only=True):
@@ -46,6 +44,7 @@ class Workload(Struct, frozen=True, kw_only=True):
         workers: how many there are; all must be given the same sessions.
         sessions: the ids of the sessions, which exist.
         appends: it ends when so many appends of its own have been stored; replays, conflicts and refusals come on top.
+        reads: how many reads there are for each call to append, about.
         seed: another seed is another race.
     """
 
@@ -53,6 +52,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     workers: int
     sessions: tuple[str, ...]
     appends: int = 1_000
+    reads: float = 0.2
     seed: int = 0
 
     @property
@@ -106,11 +106,6 @@ def report_of(ended: Sequence[tuple[Step, Outcome]]) -> RaceReport:
     )
 
 
-def recorded(events: Iterable[SessionEvent]) -> list[RecordedEvent]:
-    """The events as a history knows them: by id, and by what R-4 calls content."""
-    return [RecordedEvent(event.id, content_digest(content_key(event))) for event in events]
-
-
 def steps(workload: Workload) -> Steps:
     """The worker's calls, one after the other; send in how each ended."""
     return _Worker(workload).steps()
@@ -134,7 +129,7 @@ class _Worker:
             yield from self._append(session)
             if self._batches and self._random.random() < _RETRIES:
                 yield from self._retry()
-            if self._random.random() < _READING:
+            if self._random.random() < self._workload.reads:
                 yield from self._read(session, *self._random.choice(_READS))
         yield from self._read(self._random.choice(self._workload.sessions), "whole", EventFilter.all())
 
