@@ -182,6 +182,7 @@ def test_ids_differ_over_threads() -> None:
 
 FORKING = """
 import os
+from turnlog.log import names
 
 made = [names.new_id() for _ in range(200)]
 names._clock._lock.acquire()  # as if another thread were making an id at that moment
