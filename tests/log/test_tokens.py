@@ -96,3 +96,11 @@ def test_an_unknown_vocabulary_is_refused() -> None:
 def test_importing_turnlog_loads_no_vocabulary() -> None:
     script = "import sys, turnlog; turnlog.open_store('memory:'); sys.exit('toktok' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@given(st.lists(st.text() | st.sampled_from(("<|endoftext|>", "a<|fim_prefix|>b", " \n" * 40, "\0")), max_size=5))
+@pytest.mark.parametrize("vocabulary", tokens.VOCABULARIES)
+def test_the_count_is_that_of_the_whole_text(vocabulary: str, texts: list[str]) -> None:
+    """It is taken from the call that cuts a text, which is much quicker for one text than the call that counts."""
+    batch_count = pytest.importorskip("toktok", reason="NOT TESTED: the tokens extra is not installed").batch_count
+    assert [VocabularyTokens(vocabulary).count(text) for text in texts] == batch_count(texts, vocabulary)

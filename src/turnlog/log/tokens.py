@@ -21,6 +21,7 @@ MESSAGE_TOKENS: Final = 4
 
 
 VOCABULARIES: Final = ("o200k_base", "cl100k_base")
+_MORE_THAN_ANY_TEXT: Final = 2**31
 COUNTER_VARIABLE: Final = "TURNLOG_TOKEN_COUNTER"
 
 
@@ -72,14 +73,17 @@ class VocabularyTokens(Struct, frozen=True):
 
     def count(self, text: str) -> int:
         """How many tokens the vocabulary makes of the text; a lone surrogate counts as the replacement character."""
-        batch_count = import_module("toktok").batch_count  # by its name: the package ships no types
-
         try:
-            counts: list[int] = batch_count([text], self.vocabulary, threads=1)
+            return _count(text, self.vocabulary)
         except UnicodeEncodeError:
-            readable = text.encode("utf-8", "replace").decode()
-            counts = batch_count([readable], self.vocabulary, threads=1)
-        return counts[0]
+            return _count(text.encode("utf-8", "replace").decode(), self.vocabulary)
+
+
+def _count(text: str, vocabulary: str) -> int:
+    # Cutting to more tokens than there are counts them all; the call that counts a batch starts a thread for it.
+    toktok = import_module("toktok")  # by its name: the package ships no types
+    count: int = toktok.truncate(text, _MORE_THAN_ANY_TEXT, vocabulary)[1]
+    return count
 
 
 @cache
