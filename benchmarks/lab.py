@@ -6,7 +6,7 @@ import gc
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -81,7 +81,7 @@ def _block(call: Callable[[], object]) -> list[float]:
 
 
 @contextmanager
-def folder() -> Iterator[Path]:
+def folder() -> Generator[Path]:
     """A place on the disk, not in memory: a flush has to cost what it costs here."""
     with tempfile.TemporaryDirectory(prefix="turnlog-bench-", dir=Path.cwd()) as name:
         yield Path(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,7 +140,8 @@ def test_what_is_appended_while_a_summariser_works_stays_unsummarised(service: S
     assert not result.is_unchanged
     assert len(told.requests) == 1
     assert positions(service.events("s", EventFilter.active())) == [14, 15, 9, 10, 11, 12]
-    assert positions(service.expand("s", result.boundary)) == [1, 2, 3, 4, 5, 6, 7, 8]  # type: ignore[arg-type]
+    assert result.boundary is not None
+    assert positions(service.expand("s", result.boundary)) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 @pytest.mark.parametrize("winner", ["compact", "clear", "rewind"])
@@ -217,10 +219,10 @@ def test_appends_that_overtake_it_too_often_make_it_stand_down(
     repository, append = service.repository, service.repository.append
     overtaken = iter(range(100, 120))
 
-    def overtaking(session_id: str, events: object, **options: object) -> object:
+    def overtaking(session_id: str, events: Any, **options: Any) -> Any:
         if options.get("expected_version") is not None:
             append(session_id, [event(next(overtaken), UserMessage("late"))])
-        return append(session_id, events, **options)  # type: ignore[arg-type]
+        return append(session_id, events, **options)
 
     monkeypatch.setattr(repository, "append", overtaking)
     result = service.compact("s", KEEP_ONE)
@@ -252,8 +254,9 @@ def test_a_strategy_of_ones_own_is_any_callable_and_is_checked(service: SessionS
 
     with pytest.raises(InvalidValueError, match="twice"):
         service.compact("s", twice)
+    no_plan: Any = lambda _: None  # noqa: E731 - typed as anything on purpose
     with pytest.raises(InvalidValueError, match="returns a CompactionPlan"):
-        service.compact("s", lambda _: None)  # type: ignore[arg-type,return-value]
+        service.compact("s", no_plan)
 
 
 def test_an_unknown_session_is_an_error(service: SessionService) -> None:

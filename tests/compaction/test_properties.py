@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -37,7 +38,7 @@ def windows() -> st.SearchStrategy[WindowCompactionStrategy]:
     )
 
 
-def strategies_to_try() -> st.SearchStrategy[object]:
+def strategies_to_try() -> st.SearchStrategy[Any]:
     def summarizing(window: WindowCompactionStrategy, overlap: int, size: int) -> SummarizingCompactionStrategy:
         told = Summariser(lambda request: f"T{len(request.events)}")
         return SummarizingCompactionStrategy(told, window, overlap, max_summary_tokens=4, max_input_tokens=size)
@@ -45,7 +46,7 @@ def strategies_to_try() -> st.SearchStrategy[object]:
     return windows() | st.builds(summarizing, windows(), st.integers(0, 3), st.integers(20, 200))
 
 
-def operations() -> st.SearchStrategy[list[tuple[str, object]]]:
+def operations() -> st.SearchStrategy[list[tuple[str, Any]]]:
     turn_sizes = st.integers(1, 3)
     return st.lists(
         st.one_of(
@@ -105,23 +106,23 @@ def expanded(service: SessionService, made: SessionEvent) -> set[int]:
     return {place for inner in service.expand(SESSION_ID, made) for place in expanded(service, inner)}
 
 
-def run(service: SessionService, todo: list[tuple[str, object]]) -> None:
+def run(service: SessionService, todo: list[tuple[str, Any]]) -> None:
     views = {service.version(SESSION_ID): service.events(SESSION_ID, VIEW)}
     serial = 10_000
     for what, how in todo:
         log = service.events(SESSION_ID)
         before = service.events(SESSION_ID, VIEW)
         if what == "compact":
-            result = service.compact(SESSION_ID, how)  # type: ignore[arg-type]
+            result = service.compact(SESSION_ID, how)
             if not result.is_unchanged:
                 check_compaction(result, before, service.events(SESSION_ID, VIEW), service)
         elif what == "append":
-            for _ in range(how):  # type: ignore[call-overload]
+            for _ in range(how):
                 serial += 2
                 service.append(SESSION_ID, event(serial, UserMessage(f"question {serial}")))
                 service.append(SESSION_ID, event(serial + 1, AssistantMessage(f"answer {serial}")))
         elif what == "rewind":
-            service.rewind(SESSION_ID, int(len(log) * how))  # type: ignore[operator]
+            service.rewind(SESSION_ID, int(len(log) * how))
         else:
             service.clear(SESSION_ID)
         assert service.events(SESSION_ID)[: len(log)] == log, "the log only grows"
@@ -134,7 +135,7 @@ def run(service: SessionService, todo: list[tuple[str, object]]) -> None:
 @settings(max_examples=60)
 @given(log=batches(max_batches=14), todo=operations())
 def test_no_compaction_can_hurt_a_generated_conversation(
-    url: str, log: list[list[SessionEvent]], todo: list[tuple[str, object]]
+    url: str, log: list[list[SessionEvent]], todo: list[tuple[str, Any]]
 ) -> None:
     with service_with(url, log) as service:
         run(service, todo)
@@ -143,13 +144,13 @@ def test_no_compaction_can_hurt_a_generated_conversation(
 @settings(max_examples=60)
 @given(log=batches(max_batches=14), todo=st.lists(strategies_to_try(), max_size=10), growth=st.integers(0, 2))
 def test_every_message_is_in_the_view_or_covered_by_exactly_one_boundary(
-    log: list[list[SessionEvent]], todo: list[object], growth: int
+    log: list[list[SessionEvent]], todo: list[Any], growth: int
 ) -> None:
     grown = [batch for batch in log if not batch[0].is_boundary]
     with service_with("sqlite::memory:", grown) as service:
         boundaries = []
         for number, strategy in enumerate(todo):
-            result = service.compact(SESSION_ID, strategy)  # type: ignore[arg-type]
+            result = service.compact(SESSION_ID, strategy)
             boundaries += [] if result.boundary is None else [result.boundary]
             for extra in range(growth):
                 made = event(20_000 + 10 * number + extra, UserMessage("more " * 9))
@@ -159,11 +160,11 @@ def test_every_message_is_in_the_view_or_covered_by_exactly_one_boundary(
         messages = [made for made in service.events(SESSION_ID) if made.is_message]
         assert sorted([*covered, *positions(view)]) == positions(messages)
         originals = {place for made in view for place in expanded(service, made)}
-        hidden = {place for made in boundaries if not has_summary(service, made) for place in covered_by(service, made)}
+        hidden = {place for made in boundaries if not has_summary(made) for place in covered_by(service, made)}
         assert originals | hidden >= {made.position for made in messages if not made.is_synthetic}
 
 
-def has_summary(service: SessionService, made: SessionEvent) -> bool:
+def has_summary(made: SessionEvent) -> bool:
     return bool((made.payload or {})["end"] > (made.position or 0))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -142,6 +143,7 @@ def test_media_and_reasoning_have_a_place_in_the_text() -> None:
         {"max_input_tokens": 0},
     ],
 )
-def test_the_strategy_is_checked_when_it_is_made(wrong: dict[str, object]) -> None:
+def test_the_strategy_is_checked_when_it_is_made(wrong: dict[str, Any]) -> None:
+    arguments: dict[str, Any] = {"summarize": unused}
     with pytest.raises(InvalidValueError):
-        SummarizingCompactionStrategy(**{"summarize": unused, **wrong})  # type: ignore[arg-type]
+        SummarizingCompactionStrategy(**arguments | wrong)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class LocalModel:
 
 
 @contextmanager
-def local_model() -> Iterator[LocalModel]:
+def local_model() -> Generator[LocalModel]:
     """Start the model's server on a free port."""
     xllamacpp: Any = importlib.import_module("xllamacpp")
     parameters = xllamacpp.CommonParams()

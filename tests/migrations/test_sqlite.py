@@ -105,7 +105,8 @@ def test_an_interrupted_step_leaves_nothing_and_is_finished_by_the_next_run(
     assert migrating.migrate(options) == [next_release]
 
 
-def test_eight_at_once_take_each_step_once_while_others_read_and_write(old_file: Path, next_release: Migration) -> None:
+@pytest.mark.usefixtures("old_file", "next_release")
+def test_eight_at_once_take_each_step_once_while_others_read_and_write(old_file: Path) -> None:
     options = SqliteOptions(path=str(old_file))
     taken: list[list[Migration]] = []
     barrier = threading.Barrier(8)

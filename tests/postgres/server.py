@@ -8,9 +8,10 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -20,7 +21,7 @@ _RUNNING_HERE = "postgresql://postgres@127.0.0.1:5432/postgres"
 
 
 @contextmanager
-def server() -> Iterator[str | None]:
+def server() -> Generator[str | None]:
     """A server's URL, or None where there is none and none can be started."""
     named = os.environ.get(VARIABLE)
     if named or answers(_RUNNING_HERE):
@@ -51,11 +52,11 @@ def installed_binaries() -> Path | None:
 
 
 @contextmanager
-def started(binaries: Path, *, options: str = "") -> Iterator[str]:
+def started(binaries: Path, *, options: str = "") -> Generator[str]:
     """A server on a free port, in a temporary folder, as a user that is not root (it refuses to run as root)."""
     with tempfile.TemporaryDirectory(prefix="turnlog-pg-") as name:
         folder = Path(name)
-        demoted: dict[str, int] = {}
+        demoted: dict[str, Any] = {}
         if os.geteuid() == 0:
             user = pwd.getpwnam("nobody")
             os.chown(folder, user.pw_uid, user.pw_gid)
@@ -67,7 +68,7 @@ def started(binaries: Path, *, options: str = "") -> Iterator[str]:
 
         def run(program: str, *arguments: str) -> None:
             command = [str(binaries / program), *arguments]
-            subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment, **demoted)  # type: ignore[call-overload]
+            subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment, **demoted)
 
         run("initdb", "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
         run("pg_ctl", "-D", str(data), "-w", "-l", str(folder / "log"), "-o", said, "start")
