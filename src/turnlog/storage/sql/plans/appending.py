@@ -129,7 +129,7 @@ def restore(session: Session, batches: Iterable[Batch], settings: StoreSettings,
         head = yield from lock_head(session.id, now)
     except SessionNotFoundError:
         yield from sessions.create(session, settings, now)
-        head = yield from lock_head(session.id, now)
+        head = yield from _new_head(session.id)
     state, mask, boundary = head.state, head.kinds, head.boundary
     replayed, size, waiting = 0, 0, list[tuple[Any, ...]]()
     for given in batches:
@@ -169,9 +169,15 @@ def fork(session_id: str, target: Session, at: int | None, settings: StoreSettin
     yield Statement(sql.SET_COUNTER, (source.token_counter, key))
     state = yield from _state_at(session_id, source, version)
     boundary = yield from newest_boundary(source, version)
-    head = yield from lock_head(target.id, now)
+    head = yield from _new_head(target.id)
     yield from _move_head(head, state, source.kinds, boundary, Lease(), head.expires_at)
     return version
+
+
+def _new_head(session_id: str) -> Plan[rows.Head]:
+    """The head of a session made in this transaction, even if it ended before it was copied."""
+    found = yield Statement(sql.HEAD_LOCKED, (session_id,))
+    return rows.head(found[0])
 
 
 def version_as_of(session_id: str, head: rows.Head, as_of: int | None) -> Plan[int]:
