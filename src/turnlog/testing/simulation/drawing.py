@@ -241,6 +241,9 @@ class Drawing:
             fields["expires_at"] = self._clock.now + life
             if self._random.random() < 0.7:
                 fields["time_to_live"] = life
+        elif session_id in COPIES and self._random.random() < 0.2:
+            # Copies keep the expiry of what they are made from, which may be over.
+            fields["expires_at"] = self._clock.now + self._one_of((timedelta(), timedelta(seconds=-5), _LIVES[0]))
         owner = {SessionAttributes.PRINCIPAL_NAME: _PRINCIPAL, "number": self._next()}
         created = START + timedelta(seconds=self._random.randrange(3))
         return Session(id=session_id, created_at=created, metadata=owner, **fields)
