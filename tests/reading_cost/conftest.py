@@ -20,8 +20,10 @@ TAIL = 60
 
 
 class Metered:
-    def __init__(self, store: SqlRepository, meter: Meter) -> None:
-        self.store, self.meter = store, meter
+    """A store, the meter of its connections, and the file."""
+
+    def __init__(self, store: SqlRepository, meter: Meter, path: Path) -> None:
+        self.store, self.meter, self.path = store, meter, path
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +36,7 @@ def metered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metered]:
             store.restore(made, batches(session, length))
         for number in range(40):
             store.create(factories.session(f"other-{number}", principal="p" if number < 20 else "q"))
-        yield Metered(store, meter)
+        yield Metered(store, meter, path)
 
 
 def batches(session: str, length: int) -> Iterator[list[SessionEvent]]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from datetime import timedelta
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.reading_cost.conftest import LENGTHS, Metered
-from tests.reading_cost.metering import LONG, SHORT, Cost, alike
+from tests.reading_cost.metering import LONG, SHORT, Cost, Meter, alike, open_metered
+from turnlog.errors import ConflictError
 from turnlog.log.event_filter import ANY_BRANCH, EventFilter
-from turnlog.log.events import EventType
+from turnlog.log.events import EventType, SessionEvent
 from turnlog.log.messages import MessageType
 from turnlog.storage.protocol import Turn
+from turnlog.storage.sql import SqlRepository
 from turnlog.testing import factories
 from turnlog.testing.clocks import START
 
@@ -63,6 +68,21 @@ def test_every_bounded_shape_costs_the_same_in_a_long_log(metered: Metered, numb
         if not alike(*costs):
             unequal.append(f"{given} {short}: {costs[0].steps} and {costs[1].steps}")
     assert not unequal, "\n".join(unequal[:10])
+
+
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize("branch", _BRANCHES)
+def test_rare_events_are_found_without_passing_the_others(metered: Metered, branch: Any, *, view: bool) -> None:
+    """Without a window too: the matches are few, and what lies between them is not looked at."""
+    for given in (
+        {"event_types": frozenset({factories.PROGRESS})},
+        {"event_types": frozenset({EventType.COMPACTION})},
+        {"message_types": frozenset({MessageType.SYSTEM, MessageType.TOOL})},
+    ):
+        costs = [
+            read(metered, session, {**given, "active_view": view, "branch": branch}, {}) for session in (SHORT, LONG)
+        ]
+        assert alike(*costs), given
 
 
 def test_the_view_after_a_boundary_costs_the_view(metered: Metered) -> None:
@@ -113,6 +133,46 @@ def test_appending_costs_the_same_at_event_10_and_at_event_100_000(metered: Mete
     assert alike(*costs)
 
 
+def test_refusals_and_replays_cost_the_same(metered: Metered) -> None:
+    costs: dict[str, list[Cost]] = {"replay": [], "conflict": [], "partial": []}
+    for session in (SHORT, LONG):
+        stored = metered.store.events(session, EventFilter(after=LENGTHS[session] - 3))
+        made = factories.user(LENGTHS[session] + 1, session_id=session)
+        attempts = {"replay": stored[-2:-1], "conflict": [made], "partial": [stored[-1], made]}
+        for name, batch in attempts.items():
+            costs[name].append(metered.meter.cost_of(partial(attempt, metered.store, session, batch)))
+    for name, both in costs.items():
+        assert alike(*both), name
+
+
+def attempt(store: SqlRepository, session: str, batch: list[SessionEvent]) -> None:
+    with suppress(ConflictError):
+        store.append(session, [event.replace(position=None) for event in batch], expected_version=0)
+
+
+def test_a_tally_carried_on_costs_what_is_new(metered: Metered) -> None:
+    costs: list[Cost] = []
+    for session in (SHORT, LONG):
+        known = metered.store.tally(session)
+        costs.append(metered.meter.cost_of(partial(metered.store.tally, session, known=known)))
+    assert alike(*costs)
+
+
+def test_a_read_that_has_lost_its_index_is_noticed(metered: Metered, tmp_path: Path) -> None:
+    """The meter tells a search from a walk."""
+    path = tmp_path / "slow.db"
+    with closing(sqlite3.connect(metered.path)) as source, closing(sqlite3.connect(path)) as target:
+        source.backup(target)
+        target.execute("DROP INDEX event_kind")
+        target.execute("DROP INDEX event_own")
+    meter = Meter()
+    with open_metered(path, meter) as store:
+        slow = Metered(store, meter, path)
+        given = {"event_types": frozenset({factories.PROGRESS})}
+        costs = [read(slow, session, given, {}) for session in (SHORT, LONG)]
+    assert not alike(*costs)
+
+
 def test_a_listing_costs_its_page(metered: Metered) -> None:
     first = metered.meter.cost_of(lambda: metered.store.list(principal="p", limit=5))
     whole = metered.meter.cost_of(lambda: metered.store.list(principal="p", limit=20))
@@ -133,7 +193,9 @@ def test_no_statement_of_a_windowed_read_sorts_or_scans(metered: Metered, *, vie
             if sql.startswith(("SELECT", "WITH")) and " FROM event" in sql:
                 plan = explained(metered, sql, bound)
                 assert not any("TEMP B-TREE" in line for line in plan), (sql, plan)
-                assert not any(line.startswith("SCAN") and " event" in line for line in plan), (sql, plan)
+                searched = [line for line in plan if line.startswith(("SEARCH e", "SCAN e"))]
+                assert searched, (sql, plan)
+                assert all("(session_key=?" in line for line in searched), (sql, plan)
 
 
 def explained(metered: Metered, sql: str, bound: Any) -> list[str]:
