@@ -19,6 +19,9 @@ from turnlog.storage.protocol import AsyncSessionRepository, Batch, SessionRepos
 from turnlog.storage.sql.drivers.sqlite.connecting import Connection
 from turnlog.testing import factories
 
+# Threads that hang would keep a signal's error from ending the test; this way ends the process and shows where.
+pytestmark = pytest.mark.timeout(120, method="thread")
+
 USERS = 8
 #: What each user has done before the store is closed.
 USES = 10

@@ -13,6 +13,9 @@ from tests.concurrency.watched import Gate, gated_async_store
 from turnlog.storage.protocol import AsyncSessionRepository
 from turnlog.testing import factories
 
+# Threads that hang would keep a signal's error from ending the test; this way ends the process and shows where.
+pytestmark = pytest.mark.timeout(120, method="thread")
+
 STORES = pytest.mark.parametrize("kind", ["memory", "sqlite", "sqlite in memory"])
 
 

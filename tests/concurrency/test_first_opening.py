@@ -119,12 +119,12 @@ def test_creation_between_two_looks_at_the_header(tmp_path: Path) -> None:
 
     class Interrupted(sqlite3.Connection):
         def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-            cursor = super().execute(sql, parameters)
-            if sql == "PRAGMA application_id" and not attempts:
+            if sql == "PRAGMA user_version" and not attempts:
+                # The application's id has been read.
                 attempts.append(url)
                 with suppress(StoreBusyError):
                     opened(url + "?busy_timeout=0").close()
-            return cursor
+            return super().execute(sql, parameters)
 
     options = SqliteOptions(path=url.removeprefix("sqlite:"))
     SqliteDriver(options, lambda options: connect(options, factory=Interrupted)).close()

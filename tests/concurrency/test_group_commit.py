@@ -27,6 +27,9 @@ from turnlog.storage.sql.plans.plan import Plan, PlanFactory
 from turnlog.storage.sql.statements import Rows, Statement
 from turnlog.testing import factories
 
+# Threads that hang would keep a signal's error from ending the test; this way ends the process and shows where.
+pytestmark = pytest.mark.timeout(120, method="thread")
+
 
 class Waiting:
     """A store whose writer is held up in one commit, while others queue behind it."""
@@ -38,6 +41,7 @@ class Waiting:
         self.store = watched_store(folder, self._watch)
         self.store.create(factories.session())
         self.store.append("s", [factories.user(1)])
+        self.jobs: list[Job[Any]] = []
         self._queued = threading.Semaphore(0)
         self._pool = ThreadPoolExecutor(16)
         writer = writer_of(self.store)
@@ -45,6 +49,7 @@ class Waiting:
 
         def counted(make: PlanFactory[Any]) -> Job[Any]:
             job = submit(make)
+            self.jobs.append(job)
             self._queued.release()
             return job
 
@@ -138,6 +143,7 @@ def test_no_outcome_is_given_before_the_commit(waiting: Waiting) -> None:
     waiting.gate.open()
     second.wait_until_reached()
     assert not any(future.done() for future in outcomes)
+    assert not any(job.is_done for job in waiting.jobs[1:])
     second.open()
     assert outcomes[0].result().version == 3
     assert isinstance(outcomes[1].exception(), VersionConflictError)
