@@ -1,128 +1,92 @@
-"""Reads: a window, a whole small session, a listing, a view behind a boundary; and what a compaction costs."""
+"""Reads: a session not seen before, a listing, a view behind a boundary; and what a compaction costs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count, cycle
+from itertools import cycle
 
-from benchmarks.appending import filled
-from benchmarks.floor import Floor, bodies
-from benchmarks.lab import Result, Scale, folder, ratio, timed
-from benchmarks.traffic import events, messages
+from benchmarks.floor import Floor
+from benchmarks.lab import Result, Scale, compare, folder
+from benchmarks.logs import fill, restore
+from benchmarks.traffic import events, repeated
 from turnlog import EventFilter, SessionEvent, SessionService, open_store
 from turnlog.compaction import TurnCountTrigger, WindowCompactionStrategy
 from turnlog.testing.factories import session
 
 _NEVER = TurnCountTrigger(10**9)
+_VIEW = EventFilter.active()
 
 
 def results(scale: Scale) -> Iterator[Result]:
     """A row for each read."""
-    for size in scale.sizes:
-        yield _window(size, scale)
-    yield _open_and_read(scale)
-    yield _listing(scale)
+    yield from _sessions(scale)
     yield from _view(scale)
     for size in (100, 1_000, 10_000)[: len(scale.sizes)]:
         yield _trigger(size, scale)
 
 
-def _window(size: int, scale: Scale) -> Result:
-    with folder() as place, open_store(str(place / "ours.db")) as store:
-        floor = Floor(place / "floor.db")
-        filled(store, size, scale.others)
-        key = floor.create("s")
-        floor.fill(key, bodies(events("s", size)))
-        window = EventFilter.last(50)
-        rows = len(store.events("s", window))
-        measured, own, by_hand = timed(lambda: store.events("s", window), lambda: floor.last(key, rows), scale.calls)
+def _sessions(scale: Scale) -> Iterator[Result]:
+    """Sessions of twenty events. One in so many belongs to ada, who has fifty; the others to somebody else each."""
+    with folder() as place:
+        path = place / "sessions.db"
+        with open_store(str(path)) as store:
+            for number in range(scale.sessions):
+                owner = "ada" if number % (scale.sessions // 50) == 0 else f"owner-{number}"
+                name = f"session-{number}"
+                restore(store, session(name, principal=owner), events(name, 20, seed=number % 10))
+        floor = Floor(path)
+        with open_store(str(path)) as store:
+            ours, by_hand = (cycle(f"session-{n * 7 % scale.sessions}" for n in range(scale.sessions)) for _ in "12")
+
+            def open_and_read() -> None:
+                name = next(ours)
+                store.find(name)
+                store.events(name)
+
+            found = compare(open_and_read, lambda: floor.open_and_read(next(by_hand)), scale.visits * 2)
+            name = "open a session not seen before, read its 20 events"
+            yield Result(name, found.ratio, 1.5, note=found.note)
+            if len(store.list(principal="ada")) != len(floor.sessions_of("ada", 50)):
+                raise AssertionError("the two sides list different sessions")
+            found = compare(lambda: store.list(principal="ada"), lambda: floor.sessions_of("ada", 50), scale.visits * 2)
+            yield Result(f"list a principal's 50 of {scale.sessions:,} sessions", found.ratio, 2.0, note=found.note)
         floor.close()
-    note = f"{own:.0f} µs; by hand {by_hand:.0f} µs, {rows} rows"
-    return Result(f"last(50) at {size:,} events", measured, 0.9, note=note)
-
-
-def _open_and_read(scale: Scale) -> Result:
-    with folder() as place, open_store(str(place / "ours.db")) as store:
-        floor = Floor(place / "floor.db")
-        for number in range(scale.sessions):
-            name = f"session-{number}"
-            log = events(name, 20, seed=number)
-            store.restore(session(name), ([event] for event in log))
-            floor.fill(floor.create(name), bodies(log))
-        own_names, floor_names = (cycle(f"session-{n}" for n in range(scale.sessions)) for _ in range(2))
-
-        def ours() -> None:
-            name = next(own_names)
-            store.find(name)
-            store.events(name)
-
-        measured, own, by_hand = timed(ours, lambda: floor.open_and_read(next(floor_names)), scale.calls)
-        floor.close()
-    note = f"{own:.0f} µs; by hand {by_hand:.0f} µs"
-    return Result("open a session not seen before, read its 20 events", measured, 1.5, note=note)
-
-
-def _listing(scale: Scale) -> Result:
-    with folder() as place, open_store(str(place / "ours.db")) as store:
-        floor = Floor(place / "floor.db")
-        for number in range(scale.sessions):
-            owner = "ada" if number % (scale.sessions // 50) == 0 else f"owner-{number}"
-            store.create(session(f"s{number}", principal=owner))
-            floor.create(f"s{number}", owner)
-        if len(store.list(principal="ada")) != len(floor.sessions_of("ada", 50)):
-            raise AssertionError("the two sides list different sessions")
-        measured, own, by_hand = timed(
-            lambda: store.list(principal="ada"), lambda: floor.sessions_of("ada", 50), scale.calls
-        )
-        floor.close()
-    note = f"{own:.0f} µs; by hand {by_hand:.0f} µs"
-    return Result(f"list a principal's 50 of {scale.sessions:,} sessions", measured, 2.0, note=note)
 
 
 def _view(scale: Scale) -> Iterator[Result]:
     size = scale.sizes[-1]
-    kept = min(1_000, size // 4)
-    with folder() as place:
-        service = SessionService.open(str(place / "ours.db"))
-        with service:
-            filled(service.repository, size, 0)
-            service.compact("s", WindowCompactionStrategy(last_turns=kept // 4))
-            view = EventFilter.active()
-            rows = len(service.events("s", view))
-            floor = Floor(place / "floor.db")
-            key = floor.create("s")
-            floor.fill(key, bodies(events("s", size)))
-            calls = max(20, scale.calls // 5)
-            measured = ratio(lambda: service.events("s", view), lambda: floor.last(key, rows), calls)
-            yield Result(f"view of {rows:,} behind a boundary in {size:,} events", measured, 1.3)
-            floor.close()
-
-            def compact() -> None:
-                service.rewind("s", size + 1)
-                service.compact("s", WindowCompactionStrategy(last_turns=kept // 4 - 1), dry_run=True)
-
-            def rewind_and_read() -> None:
-                service.rewind("s", size + 1)
-                service.events("s", view)
-
-            compared = ratio(compact, rewind_and_read, 20)
-            yield Result("decide a plain-window compaction of it ÷ read the view", compared, 3.0)
+    turns = min(250, size // 16)
+    with folder() as place, SessionService.open(str(place / "ours.db")) as service:
+        fill(service.repository, size, 0)
+        service.compact("s", WindowCompactionStrategy(last_turns=turns))
+        rows = len(service.events("s", _VIEW))
+        plain = EventFilter.last(rows, whole_turns=False)
+        found = compare(lambda: service.events("s", _VIEW), lambda: service.events("s", plain), scale.visits, block=3)
+        note = f"{found.own:,.0f} µs; plain read {found.by_hand:,.0f} µs"
+        yield Result(
+            f"view of {rows:,} behind a boundary in {size:,} events ÷ a plain read", found.ratio, 1.3, note=note
+        )
+        one_less = WindowCompactionStrategy(last_turns=turns - 1)
+        found = compare(
+            lambda: service.compact("s", one_less, dry_run=True),
+            lambda: service.events("s", _VIEW),
+            scale.visits,
+            block=3,
+        )
+        yield Result("decide a plain-window compaction of it ÷ read the view", found.ratio, 3.0)
 
 
 def _trigger(size: int, scale: Scale) -> Result:
-    with folder() as place:
-        service = SessionService.open(str(place / "ours.db"))
-        with service:
-            filled(service.repository, size, 0)
-            source, numbers = messages(3), count()
+    with folder() as place, SessionService.open(str(place / "ours.db")) as service:
+        fill(service.repository, size, 0)
+        source = repeated(3)
 
-            def append() -> None:
-                next(numbers)
-                service.append("s", SessionEvent(session_id="s", message=next(source)))
+        def append() -> None:
+            service.append("s", SessionEvent(session_id="s", message=next(source)))
 
-            def append_and_check() -> None:
-                append()
-                service.compact("s", WindowCompactionStrategy(last_turns=1), trigger=_NEVER)
+        def append_and_check() -> None:
+            append()
+            service.compact("s", WindowCompactionStrategy(last_turns=1), trigger=_NEVER)
 
-            both = ratio(append_and_check, append, scale.calls)
+        both = compare(append_and_check, append, scale.visits).ratio
     return Result(f"trigger check after an append, view of {size:,} ÷ the append", both - 1, 0.5)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import cache
+from itertools import cycle, islice
 
 from turnlog import AssistantMessage, Message, SessionEvent, ToolCall, ToolMessage, ToolResult, UserMessage
 
@@ -13,6 +15,8 @@ _WORDS = [
     for second in ("n", "r", "st", "l")
     for third in ("a", "en", "ing", "o", "é", "ly")
 ]
+#: How many different messages a long log holds before they come again: making them takes longer than storing them.
+_DIFFERENT = 2_000
 
 
 def messages(seed: int) -> Iterator[Message]:
@@ -28,10 +32,19 @@ def messages(seed: int) -> Iterator[Message]:
         yield AssistantMessage(_text(chance, 300, 2_000))
 
 
+def repeated(seed: int) -> Iterator[Message]:
+    """An endless conversation that repeats itself now and then."""
+    return cycle(_some(seed))
+
+
 def events(session_id: str, count: int, seed: int = 1) -> list[SessionEvent]:
     """The first ``count`` messages of a conversation as events."""
-    source = messages(seed)
-    return [SessionEvent(session_id=session_id, message=next(source)) for _ in range(count)]
+    return [SessionEvent(session_id=session_id, message=message) for message in islice(repeated(seed), count)]
+
+
+@cache
+def _some(seed: int) -> list[Message]:
+    return list(islice(messages(seed), _DIFFERENT))
 
 
 def _text(chance: random.Random, least: int, most: int) -> str:

@@ -1,149 +1,148 @@
-"""Tasks: the hop that async costs, and eight writers that share commits."""
+"""Tasks: the hop that async costs, how often appends flush, and eight writers that share commits."""
 
 from __future__ import annotations
 
 import asyncio
+import random
+import re
+import shutil
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import cycle
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from benchmarks.appending import filled
 from benchmarks.floor import Floor, SlowCommits, bodies
+from benchmarks.flushes import EIGHT, ONE, append_as_tasks, one_by_one
 from benchmarks.lab import ROUNDS, Result, Scale, folder
-from benchmarks.traffic import events, messages
+from benchmarks.logs import fill
+from benchmarks.traffic import events, repeated
 from turnlog import EventFilter, SessionEvent, open_async_store, open_store
 from turnlog.storage.opening import system_clock
 from turnlog.storage.sql import AsyncSqlRepository
 from turnlog.storage.sql.drivers.sqlite import AsyncSqliteDriver, SqliteOptions
 from turnlog.storage.sql.drivers.sqlite.connecting import connect
-from turnlog.testing.factories import session
 
-_WRITERS = 8
+_WINDOW = EventFilter.last(50)
 
 
 def results(scale: Scale) -> Iterator[Result]:
-    """Rows for the hop, and for eight writers on one session and on eight."""
+    """Rows for the hop, for the flushes, and for the throughput of eight writers on one session and on eight."""
     with folder() as place:
-        with open_store(str(place / "a.db")) as store:
-            filled(store, 1_000, 0)
-        yield from asyncio.run(_hops(place / "a.db", scale))
-    for sessions in (8, 1):
-        yield from _shared_commits(sessions, scale)
+        path = str(place / "hops.db")
+        with open_store(path) as store:
+            fill(store, 1_000, 0)
+        yield from asyncio.run(_hops(path, scale))
+    few = scale.appends // 10
+    yield Result("flushes of an append, checkpoints aside", _flushes(one_by_one.__name__, few), 1.0)
+    yield Result(f"flushes per append over {scale.appends:,}", _flushes(one_by_one.__name__, scale.appends), 1.05)
+    for sessions in (EIGHT, ONE):
+        name = f"8 async writers on {_sessions(sessions)}"
+        flushes = _flushes(append_as_tasks.__name__, scale.appends, sessions)
+        yield Result(f"{name}: flushes per append", flushes, 0.4)
+        note = "commits of both sides take 2 ms more"
+        yield Result(f"{name}: throughput ÷ one by hand", _throughput(sessions, scale), 3.0, at_least=True, note=note)
 
 
-async def _hops(path: Path, scale: Scale) -> list[Result]:
-    """Async against sync plus one and a half empty hops, in the same run."""
-    source = messages(5)
-    window = EventFilter.last(50)
+def _sessions(sessions: int) -> str:
+    return "one session" if sessions == ONE else f"{sessions} sessions"
+
+
+async def _hops(path: str, scale: Scale) -> list[Result]:
+    """What async adds, in empty hops to a thread of the same run."""
+    source = repeated(5)
+
+    def event() -> SessionEvent:
+        return SessionEvent(session_id="s", message=next(source))
+
+    with open_store(path) as sync:
+        async with open_async_store(path) as store:
+            appends = await _hop(lambda: store.append("s", (event(),)), lambda: sync.append("s", (event(),)), scale)
+            windows = await _hop(lambda: store.events("s", _WINDOW), lambda: sync.events("s", _WINDOW), scale)
+    name = "less the same in sync, in empty hops to a thread"
+    return [Result(f"async append, {name}", appends, 1.5), Result(f"async last(50), {name}", windows, 1.5)]
+
+
+async def _hop(tasks: Callable[[], Awaitable[object]], threads: Callable[[], object], scale: Scale) -> float:
     loop = asyncio.get_running_loop()
-    found = []
-    with open_store(str(path)) as sync:
-        async with open_async_store(str(path)) as store:
+    order = random.Random(2)  # noqa: S311 - repeatable
 
-            def event() -> SessionEvent:
-                return SessionEvent(session_id="s", message=next(source))
+    async def in_sync() -> None:
+        threads()
 
-            pairs: list[tuple[str, Callable[[], Awaitable[Any]], Callable[[], Any]]] = [
-                ("append", lambda: store.append("s", (event(),)), lambda: sync.append("s", (event(),))),
-                ("last(50)", lambda: store.events("s", window), lambda: sync.events("s", window)),
-            ]
-            for name, tasks, threads in pairs:
-                ratios = []
-                for _ in range(ROUNDS):
-                    own, plain, hop = [], [], []
-                    for _ in range(scale.calls):
-                        own.append(await _awaited(tasks))
-                        plain.append(_called(threads))
-                        hop.append(await _awaited(lambda: loop.run_in_executor(None, _nothing)))
-                    ratios.append(median(own) / (median(plain) + 1.5 * median(hop)))
-                found.append(Result(f"async {name} ÷ (sync + 1.5 empty hops)", median(ratios), 1.0))
-    return found
+    async def empty() -> None:
+        await loop.run_in_executor(None, _nothing)
+
+    async def in_task() -> None:
+        await tasks()
+
+    added: list[float] = []
+    for _ in range(ROUNDS):
+        times: dict[Callable[[], Awaitable[None]], list[float]] = {in_task: [], in_sync: [], empty: []}
+        for _ in range(scale.visits * 5):
+            for call in order.sample(list(times), 3):
+                begin = time.perf_counter_ns()
+                await call()
+                times[call].append(time.perf_counter_ns() - begin)
+        added.append((median(times[in_task]) - median(times[in_sync])) / median(times[empty]))
+    return median(added)
 
 
 def _nothing() -> None:
     return None
 
 
-async def _awaited(call: Callable[[], Awaitable[Any]]) -> float:
-    begin = time.perf_counter_ns()
-    await call()
-    return (time.perf_counter_ns() - begin) / 1_000
+def _flushes(writing: str, appends: int, sessions: int = ONE) -> float | None:
+    """``fsync`` and ``fdatasync`` calls per append, those of opening subtracted; None where there is no strace."""
+    if shutil.which("strace") is None:
+        return None
+    with folder() as place:
+        return (_traced(place, writing, appends, sessions) - _traced(place, writing, 0, sessions)) / appends
 
 
-def _called(call: Callable[[], Any]) -> float:
-    begin = time.perf_counter_ns()
-    call()
-    return (time.perf_counter_ns() - begin) / 1_000
+def _traced(place: Path, writing: str, appends: int, sessions: int) -> int:
+    log = place / f"{appends}.trace"
+    arguments = [writing, str(place / f"{appends}.db"), str(appends), str(sessions)]
+    command = ["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", str(log)]
+    subprocess.run([*command, sys.executable, "-m", "benchmarks.flushes", *arguments], check=True)  # noqa: S603
+    return len(re.findall(r"\bf(?:data)?sync\(", log.read_text()))
 
 
-class _CountedCommits(SlowCommits):
-    """Counts the commits of all connections: each flushes the log once."""
-
-    commits = 0
-
-    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
-        """Execute, and count."""
-        if sql == "COMMIT":
-            _CountedCommits.commits += 1
-        return super().execute(sql, parameters)
-
-
-def _shared_commits(sessions: int, scale: Scale) -> Iterator[Result]:
-    each = scale.calls * 2
-    where = "on one session" if sessions == 1 else f"on {sessions} sessions"
-    throughputs, flushes = [], []
+def _throughput(sessions: int, scale: Scale) -> float:
+    ratios: list[float] = []
     for _ in range(ROUNDS):
         with folder() as place:
-            alone = _floor_throughput(place / "floor.db", each)
-            together, commits = asyncio.run(_own_throughput(place / "ours.db", sessions, each))
-        throughputs.append(together / alone)
-        flushes.append(commits)
-    yield Result(f"{_WRITERS} async writers {where}: flushes per append", median(flushes), 0.4)
-    note = "commits of both sides take 2 ms more"
-    yield Result(
-        f"{_WRITERS} async writers {where}: throughput ÷ one by hand",
-        median(throughputs),
-        3.0,
-        at_least=True,
-        note=note,
-    )
+            ratios.append(_together(place / "ours.db", sessions, scale) / _alone(place / "floor.db", scale))
+    return median(ratios)
 
 
-def _floor_throughput(path: Path, appends: int) -> float:
+def _alone(path: Path, scale: Scale) -> float:
+    """Appends a second of one writer by hand."""
     floor = Floor(path, SlowCommits)
     key = floor.create("s")
-    kept = cycle(bodies(events("s", 100)))
+    kept = cycle(bodies(events("s", 400)))
+    count = scale.appends // 4
     begin = time.perf_counter()
-    for _ in range(appends):
+    for _ in range(count):
         floor.append(key, next(kept))
-    rate = appends / (time.perf_counter() - begin)
+    rate = count / (time.perf_counter() - begin)
     floor.close()
     return rate
 
 
-async def _own_throughput(path: Path, sessions: int, each: int) -> tuple[float, float]:
-    """Appends a second, and commits per append."""
+def _together(path: Path, sessions: int, scale: Scale) -> float:
+    """Appends a second of eight tasks."""
 
     def connected(options: SqliteOptions) -> sqlite3.Connection:
-        return connect(options, factory=_CountedCommits)
+        return connect(options, factory=SlowCommits)
 
-    driver = AsyncSqliteDriver(SqliteOptions(path=str(path)), connected)
-    async with AsyncSqlRepository(driver, system_clock) as store:
-        for number in range(sessions):
-            await store.create(session(f"s{number}"))
+    async def write() -> float:
+        async with AsyncSqlRepository(
+            AsyncSqliteDriver(SqliteOptions(path=str(path)), connected), system_clock
+        ) as store:
+            return await append_as_tasks(store, scale.appends, sessions)
 
-        logs = [events(f"s{number % sessions}", each, seed=number) for number in range(_WRITERS)]
-
-        async def write(number: int) -> None:
-            for event in logs[number]:
-                await store.append(event.session_id, (event,))
-
-        _CountedCommits.commits = 0
-        begin = time.perf_counter()
-        await asyncio.gather(*(write(number) for number in range(_WRITERS)))
-        taken = time.perf_counter() - begin
-        return _WRITERS * each / taken, _CountedCommits.commits / (_WRITERS * each)
+    return scale.appends / asyncio.run(write())
