@@ -167,25 +167,27 @@ class AsyncSqlRepository:
                 if stored is not None:
                     return stored
 
+        target = appending.Target()
+
         def plan(attempt: int) -> Plan[AppendResult]:
             look_first = attempt > 0 or may_be_stored
             return appending.append(
-                session_id, batch, expected_version, turn, settings, self._now(), look_first=look_first
+                session_id, batch, expected_version, turn, settings, self._now(), look_first=look_first, target=target
             )
 
         try:
             return await self._driver.write(plan)
         except CommitFailedError as failed:
-            return await self._settle(session_id, batch, failed)
+            return await self._settle(session_id, target.key, batch, failed)
         except StoreError as error:
             if may_be_stored:
                 raise AppendOutcomeUnknownError(session_id, tuple(event.id for event in batch)) from error
             raise
 
-    async def _settle(self, session_id: str, batch: Batch, failed: CommitFailedError) -> AppendResult:
+    async def _settle(self, session_id: str, key: int, batch: Batch, failed: CommitFailedError) -> AppendResult:
         """The answer to a commit is lost: look the ids up once (R-14)."""
         try:
-            stored = await self._driver.read(lambda: finding.settle(session_id, batch, self._now()))
+            stored = await self._driver.read(lambda: finding.settle(session_id, key, batch, self._now()))
         except (StoreError, SessionNotFoundError) as error:
             raise AppendOutcomeUnknownError(session_id, tuple(event.id for event in batch)) from error
         if stored is None:

@@ -41,6 +41,13 @@ _BYTES_AT_ONCE = 8 << 20
 _BODY = -1
 
 
+class Target:
+    """The log that an append has met first: its key, 0 before. One made again under the session's id has another."""
+
+    def __init__(self) -> None:
+        self.key = 0
+
+
 def append(
     session_id: str,
     batch: tuple[SessionEvent, ...],
@@ -50,6 +57,7 @@ def append(
     now: datetime,
     *,
     look_first: bool,
+    target: Target | None = None,
 ) -> Plan[AppendResult]:
     """Append a checked batch.
 
@@ -58,6 +66,8 @@ def append(
     two writes.
     """
     head = yield from lock_head(session_id, now)
+    if target is not None:
+        target.key = target.key or head.key
     refusal = _refusal(session_id, head, batch, expected_version, turn, now)
     if look_first or refusal is not None:
         stored = yield from find_by_ids(session_id, head.key, [event.id for event in batch])

@@ -23,11 +23,11 @@ def version(session_id: str, now: datetime) -> Plan[int]:
     return 0 if head is None else head.version
 
 
-def settle(session_id: str, batch: Sequence[SessionEvent], now: datetime) -> Plan[AppendResult | None]:
+def settle(session_id: str, key: int, batch: Sequence[SessionEvent], now: datetime) -> Plan[AppendResult | None]:
     """What the log holds of a batch whose commit gave no answer: all, or None; raises if it cannot tell (R-14)."""
     head = yield from find_head(session_id, now)
-    if head is None:
-        # It was there when the batch was written: whether it went with the batch or without it, nobody knows.
+    if head is None or head.key != key:
+        # The log was there when the batch was written: whether it went with the batch or without it, nobody knows.
         raise SessionNotFoundError(session_id)
     stored = yield from find_by_ids(session_id, head.key, [event.id for event in batch])
     if not is_replay(batch, stored):
