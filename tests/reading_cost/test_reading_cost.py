@@ -199,8 +199,5 @@ def test_no_statement_of_a_windowed_read_sorts_or_scans(metered: Metered, *, vie
 
 
 def explained(metered: Metered, sql: str, bound: Any) -> list[str]:
-    connection = metered.meter.connection(metered.store._driver._database.options)  # type: ignore[attr-defined]
-    try:
+    with closing(sqlite3.connect(metered.path)) as connection:
         return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", bound)]
-    finally:
-        connection.close()

@@ -14,6 +14,7 @@ from turnlog.storage.sql import statements as sql
 from turnlog.storage.sql.drivers.sqlite.database import SqliteDatabase
 from turnlog.storage.sql.drivers.sqlite.writer import GroupWriter, Job, Transaction
 from turnlog.storage.sql.plans import appending, finding
+from turnlog.storage.sql.plans.plan import Plan
 from turnlog.storage.sql.statements import Rows, Statement
 from turnlog.testing.simulation import SimulationError, simulate
 from turnlog.testing.simulation.__main__ import main
@@ -33,7 +34,7 @@ def first_failure() -> SimulationError | None:
 
 def no_lock(patch: pytest.MonkeyPatch) -> None:
     """The lock is taken when the first row is written: what was read before may have changed."""
-    execute = SqliteDatabase._execute_writing  # pyright: ignore[reportPrivateUsage]
+    execute = SqliteDatabase._execute_writing
     late: set[int] = set()
 
     def execute_late(self: SqliteDatabase, statement: Statement) -> Rows:
@@ -50,8 +51,8 @@ def no_lock(patch: pytest.MonkeyPatch) -> None:
 
 def outcomes_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     """The jobs of a group are told what came of them before it is durable."""
-    part = GroupWriter._part  # pyright: ignore[reportPrivateUsage]
-    alone = GroupWriter._commit_alone  # pyright: ignore[reportPrivateUsage]
+    part = GroupWriter._part
+    alone = GroupWriter._commit_alone
 
     def tell(self: GroupWriter, job: Job[Any]) -> tuple[Any, BaseException | None]:
         job.result, job.error = part(self, job)
@@ -88,9 +89,8 @@ def refused_parts_kept(patch: pytest.MonkeyPatch) -> None:
 def lost_answers_taken_for_failures(patch: pytest.MonkeyPatch) -> None:
     """A commit that gives an error is taken for one that had no effect."""
 
-    def settle(*_: Any) -> Any:
-        return None
-        yield  # a plan is a generator
+    def settle(*_: Any) -> Plan[None]:
+        yield from ()
 
     patch.setattr(finding, "settle", settle)
 
@@ -110,7 +110,7 @@ def expiry_left_to_the_sweep(patch: pytest.MonkeyPatch) -> None:
 def leases_without_tokens(patch: pytest.MonkeyPatch) -> None:
     """Who holds the turn is not asked."""
 
-    def lease_after(session_id: str, lease: Lease, turn: Any, now: Any, batch: Any = ()) -> Lease:
+    def lease_after(_: str, lease: Lease, turn: Any, now: Any, *__: Any) -> Lease:
         return lease if turn is None else Lease(turn.token, now + turn.lease)
 
     patch.setattr(appending, "lease_after", lease_after)

@@ -65,6 +65,7 @@ class _Locks:
 
     def struck(self, sql: str, order: Fault | Killed) -> None:
         """See ``Observer``; nothing is made to fail here."""
+        del sql, order
 
 
 class _Run:
