@@ -110,7 +110,7 @@ def expiry_left_to_the_sweep(patch: pytest.MonkeyPatch) -> None:
 def leases_without_tokens(patch: pytest.MonkeyPatch) -> None:
     """Who holds the turn is not asked."""
 
-    def lease_after(_: str, lease: Lease, turn: Any, now: Any, *__: Any) -> Lease:
+    def lease_after(_: str, lease: Lease, turn: Any, now: Any, *_rest: Any) -> Lease:
         return lease if turn is None else Lease(turn.token, now + turn.lease)
 
     patch.setattr(appending, "lease_after", lease_after)
