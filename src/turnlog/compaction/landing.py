@@ -55,20 +55,21 @@ class Draft(Struct, frozen=True, kw_only=True):
 def draft(request: CompactionRequest, plan: CompactionPlan) -> Draft:
     """Check that a strategy's plan speaks of the view that it was asked about, and count it."""
     view = {event.position: event for event in request.events}
-    kept = [event.position for event in (*plan.pinned, *plan.preserved)]
-    if not set(kept) <= view.keys() or len(set(kept)) < len(kept):
+    staying = (*plan.pinned, *plan.preserved)
+    kept = {event.position for event in staying}
+    if not kept <= view.keys() or len(kept) < len(staying):
         raise InvalidValueError(f"strategy {plan.strategy!r} keeps an event twice, or one that is not in the view")
     summary = _summary_messages(plan.summary)
-    staying = request.tokens_of((*plan.pinned, *plan.preserved))
+    tokens_staying = request.tokens_of(staying)
     return Draft(
         session_id=request.session_id,
         version=request.version,
         branch=request.parts.base,
         plan=plan,
-        covered=tuple(event for event in request.events if event.is_message and event.position not in {*kept}),
+        covered=tuple(event for event in request.events if event.is_message and event.position not in kept),
         summary=summary,
         tokens_before=request.tokens_of(request.events),
-        tokens_after=staying + sum(message_tokens(message, request.counter) for message in summary),
+        tokens_after=tokens_staying + sum(message_tokens(message, request.counter) for message in summary),
         boundary_id=new_id(),
     )
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -81,9 +81,13 @@ class VocabularyTokens(Struct, frozen=True):
 
 def _count(text: str, vocabulary: str) -> int:
     # Cutting to more tokens than there are counts them all; the call that counts a batch starts a thread for it.
-    toktok = import_module("toktok")  # by its name: the package ships no types
-    count: int = toktok.truncate(text, _MORE_THAN_ANY_TEXT, vocabulary)[1]
+    count: int = _truncate()(text, _MORE_THAN_ANY_TEXT, vocabulary)[1]
     return count
+
+
+@cache
+def _truncate() -> Any:
+    return import_module("toktok").truncate  # by its name: the package ships no types
 
 
 @cache
@@ -129,7 +133,7 @@ def rendered_parts(message: Message) -> list[str]:
 def _parts(message: Message) -> Sequence[object]:
     if isinstance(message, ToolMessage):
         return [part for result in message.results for part in _content_parts(result.content)]
-    return message.parts
+    return _content_parts(message.content)
 
 
 def _content_parts(content: Content) -> Sequence[object]:
