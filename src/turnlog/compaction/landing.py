@@ -60,15 +60,16 @@ def draft(request: CompactionRequest, plan: CompactionPlan) -> Draft:
     if not kept <= view.keys() or len(kept) < len(staying):
         raise InvalidValueError(f"strategy {plan.strategy!r} keeps an event twice, or one that is not in the view")
     summary = _summary_messages(plan.summary)
+    covered = tuple(event for event in request.events if event.is_message and event.position not in kept)
     tokens_staying = request.tokens_of(staying)
     return Draft(
         session_id=request.session_id,
         version=request.version,
         branch=request.parts.base,
         plan=plan,
-        covered=tuple(event for event in request.events if event.is_message and event.position not in kept),
+        covered=covered,
         summary=summary,
-        tokens_before=request.tokens_of(request.events),
+        tokens_before=tokens_staying + request.tokens_of(covered),
         tokens_after=tokens_staying + sum(message_tokens(message, request.counter) for message in summary),
         boundary_id=new_id(),
     )
