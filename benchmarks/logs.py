@@ -7,12 +7,15 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks.floor import Floor
+from benchmarks.floor import Floor, bodies
 from benchmarks.lab import Scale, folder
 from benchmarks.traffic import events
 from turnlog import Session, SessionEvent, SessionRepository, open_store
 from turnlog.testing.factories import session
 
+_WARM = "warm"
+#: Commits after which both sides have moved their write-ahead log into the file and begin it anew.
+_UNTIL_CHECKPOINT = 300
 #: A log shorter than this is made anew before each round: what is appended meanwhile would be most of it.
 _SHORT = 2_000
 
@@ -35,6 +38,16 @@ class Log:
             shutil.copyfile(self._place / "pristine.db", self._place / f"{name}.db")
         self.store = open_store(str(self._place / "ours.db"))
         self.floor = Floor(self._place / "floor.db")
+        self._grow()
+
+    def _grow(self) -> None:
+        """Let the write-ahead logs reach their size: while a file grows, a flush has to write down its length too."""
+        key = self.floor.create(_WARM)
+        self.store.create(session(_WARM))
+        log = events(_WARM, _UNTIL_CHECKPOINT)
+        for event, body in zip(log, bodies(log), strict=True):
+            self.store.append(_WARM, (event,))
+            self.floor.append(key, body)
 
     @property
     def name(self) -> str:

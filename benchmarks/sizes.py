@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -150,11 +149,17 @@ def _seconds(command: Sequence[str]) -> float:
     return time.perf_counter() - begin
 
 
+#: Linux counts what a process was before it became the command, so the command is started by a small process.
+_PEAK_OF_CHILD = """
+import os, subprocess, sys
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(child.pid, 0)
+print(usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
 def _peak(command: Sequence[str]) -> float:
     """Peak resident memory of a command, in megabytes."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - the same
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
-    return usage.ru_maxrss / 1_000
+    told = subprocess.run([sys.executable, "-c", _PEAK_OF_CHILD, *command], check=True, capture_output=True)  # noqa: S603 - the same
+    return int(told.stdout) / 1_000
