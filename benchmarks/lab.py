@@ -155,3 +155,20 @@ def folder() -> Generator[Path]:
     """A place on the disk, not in memory: a flush has to cost what it costs here. The variable names another place."""
     with tempfile.TemporaryDirectory(prefix="turnlog-bench-", dir=os.environ.get(FOLDER_VARIABLE, Path.cwd())) as name:
         yield Path(name)
+
+
+@contextmanager
+def one_core() -> Generator[None]:
+    """Keep this thread, and those that it starts meanwhile, on one core, where the system allows it.
+
+    A hop to a thread on another core also pays for that core's cold caches, which an empty hop does not show.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)

@@ -135,12 +135,13 @@ def _start(scale: Scale) -> Result:
 
 def _import_seconds(modules: str) -> float:
     program = f"import time\nbegin = time.process_time()\nimport {modules}\nprint(time.process_time() - begin)"
-    told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)  # noqa: S603 - our own interpreter
+    told = subprocess.run([sys.executable, "-E", "-c", program], check=True, capture_output=True)  # noqa: S603 - our own interpreter
     return float(told.stdout)
 
 
+# -E: a variable that forbids to write bytecode would have every command compile anew.
 def _turnlog(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "turnlog.cli.main", *arguments]
+    return [sys.executable, "-E", "-m", "turnlog.cli.main", *arguments]
 
 
 def _seconds(command: Sequence[str]) -> float:

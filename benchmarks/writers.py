@@ -17,7 +17,7 @@ from statistics import median
 
 from benchmarks.floor import Floor, SlowCommits, bodies
 from benchmarks.flushes import EIGHT, ONE, append_as_tasks, one_by_one
-from benchmarks.lab import ROUNDS, Result, Scale, folder
+from benchmarks.lab import ROUNDS, Result, Scale, folder, one_core
 from benchmarks.logs import fill
 from benchmarks.traffic import events, repeated
 from turnlog import EventFilter, SessionEvent, open_async_store, open_store
@@ -35,7 +35,9 @@ def results(scale: Scale) -> Iterator[Result]:
         path = str(place / "hops.db")
         with open_store(path) as store:
             fill(store, 1_000, 0)
-        yield from asyncio.run(_hops(path, scale))
+        with one_core():
+            hops = asyncio.run(_hops(path, scale))
+        yield from hops
     few = scale.appends // 10
     yield Result("flushes of an append, checkpoints aside", _flushes(one_by_one.__name__, few), 1.0)
     yield Result(f"flushes per append over {scale.appends:,}", _flushes(one_by_one.__name__, scale.appends), 1.05)

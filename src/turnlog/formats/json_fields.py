@@ -29,6 +29,12 @@ def object_at(fields: dict[str, Any], key: str, where: str) -> dict[str, Any]:
     return as_object(_at(fields, key, where), f"{where}.{key}")
 
 
+def optional_object_at(fields: dict[str, Any], key: str, where: str) -> dict[str, Any] | None:
+    """The object under ``key``; None where there is none, or null."""
+    value = fields.get(key)
+    return None if value is None else as_object(value, f"{where}.{key}")
+
+
 def text_at(fields: dict[str, Any], key: str, where: str) -> str:
     """The string under ``key``, which must be there."""
     value = fields.get(key)
@@ -43,6 +49,14 @@ def optional_text_at(fields: dict[str, Any], key: str, where: str) -> str | None
     if value is None or type(value) is str:
         return value
     raise InvalidValueError(f"{where}.{key} must be a string or null, not {json_name(value)}")
+
+
+def array_at(fields: dict[str, Any], key: str, where: str) -> list[Any]:
+    """The array under ``key``, which must be there."""
+    value = _at(fields, key, where)
+    if is_array(value):
+        return value
+    raise InvalidValueError(f"{where}.{key} must be an array, not {json_name(value)}")
 
 
 def optional_array_at(fields: dict[str, Any], key: str, where: str) -> list[Any]:

@@ -6,21 +6,17 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
 from turnlog.errors import StoreClosedError
 from turnlog.storage.protocol import Durability
 from turnlog.storage.sql.drivers.sqlite.connecting import SqliteOptions, connect
 from turnlog.storage.sql.drivers.sqlite.database import Connect, SqliteDatabase
 from turnlog.storage.sql.drivers.sqlite.durability import durability_of
+from turnlog.storage.sql.drivers.sqlite.threads import Hop, Readers, Worker
 from turnlog.storage.sql.plans.plan import Plan, PlanFactory
 
 T = TypeVar("T")
-
-#: Threads that read for tasks. A search in one of them keeps no other read waiting.
-_READERS = 4
 
 
 class SqliteDriver:
@@ -53,40 +49,6 @@ class SqliteDriver:
         self._database.close()
 
 
-class _Hop(Generic[T]):
-    """A call that a thread makes for a task. It is not undone when the task is cancelled; nobody hears of it then.
-
-    ``run_in_executor`` takes another round of the event loop to tell the outcome, and ``asyncio.shield`` one more.
-    """
-
-    def __init__(self, call: Callable[[], T]) -> None:
-        self._call = call
-        self._loop = asyncio.get_running_loop()
-        self.outcome: asyncio.Future[T] = self._loop.create_future()
-
-    def run(self) -> None:
-        """Make the call, in the thread."""
-        try:
-            result = self._call()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the task is to see it
-            self._tell(self.outcome.set_exception, error)
-        else:
-            self._tell(self.outcome.set_result, result)
-
-    def run_if_wanted(self) -> None:
-        """Make the call unless the task has been cancelled already."""
-        if not self.outcome.cancelled():
-            self.run()
-
-    def _tell(self, settle: Callable[[Any], None], outcome: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._settle, settle, outcome)
-
-    def _settle(self, settle: Callable[[Any], None], outcome: object) -> None:
-        if not self.outcome.done():
-            settle(outcome)
-
-
 class AsyncSqliteDriver:
     """Runs plans in threads of its own: one writes, a few read. It belongs to no loop and opens when first used."""
 
@@ -102,8 +64,8 @@ class AsyncSqliteDriver:
         self._opening = threading.Lock()
         # What is handed to the threads is handed over before a close, or not at all.
         self._handing_over = threading.Lock()
-        self._writer = ThreadPoolExecutor(1, "turnlog-writer")
-        self._readers = ThreadPoolExecutor(_READERS, "turnlog-reader")
+        self._writer = Worker("turnlog-writer")
+        self._readers = Readers()
 
     #: SQLite's data-changing statements stand alone.
     changes_at_once = False
@@ -122,7 +84,7 @@ class AsyncSqliteDriver:
             self._check_open()
             # Queued here and not in the thread: what other tasks queue while a commit runs shares the next one.
             job = database.submit(make)
-            hop = _Hop(lambda: database.complete(job))
+            hop = Hop(lambda: database.complete(job))
             self._writer.submit(hop.run)
         return await hop.outcome
 
@@ -134,8 +96,8 @@ class AsyncSqliteDriver:
         self._begin_in_process()
         with self._handing_over:
             self._check_open()
-            hop = _Hop(call)
-            self._readers.submit(hop.run_if_wanted)
+            hop = Hop(call)
+            self._readers.submit(hop)
         return hop.outcome
 
     def _opened(self) -> SqliteDatabase:
@@ -169,7 +131,7 @@ class AsyncSqliteDriver:
         await asyncio.get_running_loop().run_in_executor(None, self._close)
 
     def _close(self) -> None:
-        self._writer.shutdown(wait=True)
-        self._readers.shutdown(wait=True)
+        self._writer.close()
+        self._readers.close()
         if self._database is not None:
             self._database.close()
