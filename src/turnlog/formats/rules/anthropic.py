@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from turnlog.errors import InvalidValueError
-from turnlog.formats.json_fields import json_name, object_at, text_at
+from turnlog.formats.json_fields import is_array, json_name, object_at, text_at
 from turnlog.formats.rules.models import refuses_prefill
 from turnlog.formats.rules.problem import ProblemLevel
 from turnlog.formats.rules.reading import Block, Message, Turn, joined, model_of, objects, required, text_or_null
@@ -49,7 +49,7 @@ def _message(place: str, fields: dict[str, Any]) -> Message:
         # What is empty says nothing, in whichever form.
         blocks = (Block(where, place, "text", {"type": "text", "text": content}),) if content else ()
         return Message(place, role, blocks)
-    if not isinstance(content, list):
+    if not is_array(content):
         raise InvalidValueError(f"{where} must be a string or an array of blocks, not {json_name(content)}")
     return Message(place, role, tuple(_block(at, place, block) for at, block in objects(content, where)))
 
@@ -180,13 +180,13 @@ def _repeated(blocks: list[Block], key: str) -> Iterator[Finding]:
 def late_result(request: Anthropic) -> Iterator[Finding]:
     """Results behind something else in their turn."""
     for before, turn in _steps(request):
-        asked = {call.fields["id"] for call in _calls(before)}
-        blocks = () if turn is None or not _results(turn) else turn.blocks
+        callers = {call.fields["id"]: call.message for call in _calls(before)}
         is_late = False
-        for block in blocks:
+        for block in () if turn is None or turn.role != "user" else turn.blocks:
             is_late = is_late or block.kind != "tool_result"
-            if is_late and block.kind == "tool_result" and block.fields["tool_use_id"] in asked:
-                yield Finding(block.place, {"id": block.fields["tool_use_id"], "index": _index(block.message) - 1})
+            caller = callers.get(block.fields["tool_use_id"]) if block.kind == "tool_result" else None
+            if is_late and caller is not None:
+                yield Finding(block.place, {"id": block.fields["tool_use_id"], "index": _index(caller)})
 
 
 def after_calls(request: Anthropic) -> Iterator[Finding]:

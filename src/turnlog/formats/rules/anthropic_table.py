@@ -40,8 +40,8 @@ RULES: Final[tuple[Rule[Anthropic], ...]] = (
         level=ProblemLevel.BY_MODEL,
         demand="System messages stand under `system`; newer models take them among the messages too.",
         message="a system message among the others, which only newer models take: put the text under 'system'",
-        says='messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not "system" '
-        "as an input message role.",
+        says='messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not '
+        '"system" as an input message role.',
         find=anthropic.system_role,
     ),
     Rule(
@@ -55,8 +55,8 @@ RULES: Final[tuple[Rule[Anthropic], ...]] = (
         id="anthropic.tool-result-unexpected",
         demand="Every `tool_result` has its `tool_use` in the assistant turn right before.",
         message="the turn before has no call {id!a}: leave this result out, or bring its call back",
-        says="{dotted}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must have "
-        "a corresponding `tool_use` block in the previous message.",
+        says="{dotted}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must "
+        "have a corresponding `tool_use` block in the previous message.",
         find=anthropic.unexpected,
     ),
     Rule(
@@ -112,7 +112,8 @@ RULES: Final[tuple[Rule[Anthropic], ...]] = (
         id="anthropic.message-empty",
         demand="Every message has content, but for a last one of the assistant's.",
         message="the message has no content: leave it out",
-        says="messages.{index}: all messages must have non-empty content except for the optional final assistant message",
+        says="messages.{index}: all messages must have non-empty content except for the optional final assistant "
+        "message",
         find=anthropic.empty_message,
     ),
     Rule(
@@ -133,9 +134,10 @@ RULES: Final[tuple[Rule[Anthropic], ...]] = (
     Rule(
         id="anthropic.prefill",
         level=ProblemLevel.BY_MODEL,
-        demand="The last message is the user's, with models that do not go on with a begun reply (an error for Opus 4.6 "
-        "and later).",
-        message="the request ends with an assistant message, which not every model goes on with: end it with the user's",
+        demand="The last message is the user's, with models that do not go on with a begun reply (an error for Opus "
+        "4.6 and later).",
+        message="the request ends with an assistant message, which not every model goes on with: end it with one of "
+        "the user's",
         says="This model does not support assistant message prefill. The conversation must end with a user message.",
         find=anthropic.prefill,
     ),
@@ -151,9 +153,9 @@ RULES: Final[tuple[Rule[Anthropic], ...]] = (
         demand="With thinking enabled, an assistant turn of the open tool loop begins with a thinking block.",
         message="thinking is enabled, and no assistant turn of this tool loop begins with a thought: send them as they "
         "came, or disable thinking",
-        says="{dotted}.type: Expected `thinking` or `redacted_thinking`, but found `{kind}`. When `thinking` is enabled, "
-        "a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and "
-        "`tool_result` blocks).",
+        says="{dotted}.type: Expected `thinking` or `redacted_thinking`, but found `{kind}`. When `thinking` is "
+        "enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` "
+        "and `tool_result` blocks).",
         find=anthropic.loop_without_thinking,
     ),
     Rule(

@@ -7,8 +7,8 @@ from typing import Final
 
 from turnlog.formats.rules.problem import ProblemLevel
 
-#: The open models of OpenAI's are served by others.
-_OPENAI: Final = re.compile(r"(?:.*/)?(?:openai[./])?(?:ft:)?(?:gpt-(?!oss)|chatgpt|o\d|codex|computer-use)")
+#: The open models of OpenAI's are served by others; `openai.gpt-…` is Bedrock's name for the closed ones.
+_OPENAI: Final = re.compile(r"(?:.*/)?(?:ft:)?(?:gpt-(?!oss)|chatgpt|o\d|codex|computer-use)")
 _OPUS: Final = re.compile(r"claude-opus-(?:4-(?:[6-9]|\d\d(?!\d))|[5-9])")
 _GEMINI: Final = re.compile(r"gemini-(\d+)")
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from turnlog.errors import InvalidValueError
-from turnlog.formats.json_fields import as_object, json_name, object_at, optional_array_at, text_at
+from turnlog.formats.json_fields import as_object, is_array, json_name, object_at, optional_array_at, text_at
 from turnlog.formats.rules.models import openai_or_unsure
 from turnlog.formats.rules.problem import ProblemLevel
 from turnlog.formats.rules.reading import Block, model_of, objects, required
@@ -28,7 +28,7 @@ class Call(Struct, frozen=True):
 
 
 class ChatMessage(Struct, frozen=True):
-    """A message. ``calls`` is None where there is no ``tool_calls``; ``answers`` is the id that a tool message names."""
+    """A message. ``calls`` is None where there is no ``tool_calls``; ``answers`` is the id in a tool message."""
 
     place: str
     role: str
@@ -71,7 +71,7 @@ def _message(place: str, fields: dict[str, Any]) -> ChatMessage:
 def _parts(content: object, place: str) -> tuple[Block, ...]:
     if content is None or isinstance(content, str):
         return ()
-    if not isinstance(content, list):
+    if not is_array(content):
         raise InvalidValueError(f"{place} must be a string, an array of parts, or null, not {json_name(content)}")
     return tuple(_part(where, place, fields) for where, fields in objects(content, place))
 
@@ -234,6 +234,9 @@ def _sound(chat: Chat) -> Iterator[Finding]:
                 yield Finding(part.place, {"message": message.place}, level)
 
 
+_EMPTY_ARRAY: Final = (
+    "Invalid '{place}': empty array. Expected an array with minimum length 1, but got an empty array instead."
+)
 _TOO_LONG: Final = (
     "Invalid '{place}': string too long. Expected a string with maximum length %d, "
     "but got a string with length {length} instead."
@@ -244,7 +247,7 @@ RULES: Final[tuple[Rule[Chat], ...]] = (
         id="openai-chat.messages-empty",
         demand="There is at least one message.",
         message="there are no messages: send at least one",
-        says="Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
+        says=_EMPTY_ARRAY,
         find=_empty,
     ),
     Rule(
@@ -275,7 +278,8 @@ RULES: Final[tuple[Rule[Chat], ...]] = (
         id="openai-chat.tool-result-unexpected",
         demand="A tool message stands right after an assistant message with calls, or after a tool message that does.",
         message="this tool message follows no assistant message with calls: leave it out, or bring the message back",
-        says="Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        says="Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
+        "'tool_calls'.",
         find=_unexpected,
     ),
     Rule(
@@ -303,7 +307,7 @@ RULES: Final[tuple[Rule[Chat], ...]] = (
         id="openai-chat.tool-calls-empty",
         demand="`tool_calls` is left out where there are none. (Models of others: by model; Mistral takes it.)",
         message="tool_calls is an empty array: leave the key out",
-        says="Invalid '{place}': empty array. Expected an array with minimum length 1, but got an empty array instead.",
+        says=_EMPTY_ARRAY,
         find=_no_calls,
     ),
     Rule(

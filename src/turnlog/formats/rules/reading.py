@@ -13,7 +13,7 @@ from turnlog.formats.json_fields import as_object, is_array, json_name, optional
 
 
 class Block(Struct, frozen=True):
-    """A part of a message. ``message`` is the place of the message it stands in; ``kind`` is ``""`` where none is said."""
+    """A part of a message, whose place ``message`` is; ``kind`` is ``""`` where none is said."""
 
     place: str
     message: str

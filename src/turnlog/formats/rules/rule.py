@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ from turnlog.formats.rules.problem import Problem, ProblemLevel
 Request = TypeVar("Request")
 
 
-class Finding(NamedTuple):
+class Finding(Struct, frozen=True):
     """A place where a rule is broken. ``values`` fill its sentences; ``level`` stands in for the rule's own."""
 
     place: str
@@ -36,12 +36,13 @@ class Rule(Struct, Generic[Request], frozen=True, kw_only=True):
 
     def problems(self, request: Request) -> Iterator[Problem]:
         """The places in ``request`` where the rule is broken, in order."""
-        for place, values, level in self.find(request):
-            named = {"place": place, "dotted": place.replace("[", ".").replace("]", "")} | values
+        for found in self.find(request):
+            dotted = found.place.replace("[", ".").replace("]", "")
+            named = {"place": found.place, "dotted": dotted} | found.values
             yield Problem(
                 rule=self.id,
-                level=level or self.level,
-                place=place,
+                level=found.level or self.level,
+                place=found.place,
                 message=self.message.format_map(named),
                 says=None if self.says is None else self.says.format_map(named),
             )
