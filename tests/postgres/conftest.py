@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from itertools import count
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -23,17 +25,33 @@ def admin_url() -> Iterator[str]:
         yield url
 
 
+@contextmanager
+def new_database(admin_url: str) -> Generator[str]:
+    """An empty database, which is dropped at the end."""
+    name = f"turnlog_test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(admin_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    yield urlunsplit(urlsplit(admin_url)._replace(path=f"/{name}"))
+    with psycopg.connect(admin_url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+_numbers = count(1)
+
+
 @pytest.fixture(scope="session")
 def database(admin_url: str) -> Iterator[str]:
     """A database at the newest schema."""
-    name = f"turnlog_test_{os.getpid()}"
-    with psycopg.connect(admin_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    url = urlunsplit(urlsplit(admin_url)._replace(path=f"/{name}"))
-    migrate(PostgresOptions(conninfo=url))
-    yield url
-    with psycopg.connect(admin_url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    with new_database(admin_url) as url:
+        migrate(PostgresOptions(conninfo=url))
+        yield url
+
+
+@pytest.fixture
+def empty_database(admin_url: str) -> Iterator[str]:
+    """A database of the test's own, without any schema."""
+    with new_database(admin_url) as url:
+        yield url
 
 
 @pytest.fixture
