@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from turnlog.formats.json_fields import is_object
 from turnlog.formats.json_text import DECODER
 from turnlog.log.json_values import storable
 
@@ -38,7 +39,7 @@ def arguments_object(text: str) -> dict[str, Any] | None:
         value = _decode(text)
     except (ValueError, RecursionError):
         value = _decoded_slowly(text)
-    return value if type(value) is dict else None
+    return value if is_object(value) else None
 
 
 def _decoded_slowly(text: str) -> Any:

@@ -24,6 +24,13 @@ def as_object(value: object, where: str) -> dict[str, Any]:
     raise InvalidValueError(f"{where} must be an object, not {json_name(value)}")
 
 
+def as_array(value: object, where: str) -> list[Any]:
+    """``value``, which must be an array."""
+    if is_array(value):
+        return value
+    raise InvalidValueError(f"{where} must be an array, not {json_name(value)}")
+
+
 def object_at(fields: dict[str, Any], key: str, where: str) -> dict[str, Any]:
     """The object under ``key``, which must be there."""
     return as_object(_at(fields, key, where), f"{where}.{key}")
@@ -53,10 +60,7 @@ def optional_text_at(fields: dict[str, Any], key: str, where: str) -> str | None
 
 def array_at(fields: dict[str, Any], key: str, where: str) -> list[Any]:
     """The array under ``key``, which must be there."""
-    value = _at(fields, key, where)
-    if is_array(value):
-        return value
-    raise InvalidValueError(f"{where}.{key} must be an array, not {json_name(value)}")
+    return as_array(_at(fields, key, where), f"{where}.{key}")
 
 
 def optional_array_at(fields: dict[str, Any], key: str, where: str) -> list[Any]:
