@@ -40,6 +40,8 @@ REFUSED: tuple[dict[str, Any], ...] = (
     {"terms": ["a"], "message_types": "user"},
     {"terms": ["a"], "message_types": ["user"]},
     {"terms": ["a"], "message_types": 5},
+    {"terms": ["a"], "event_types": ["MESSAGE"]},
+    {"event_types": [EventType.COMPACTION]},
     {"terms": ["a"], "page": -1},
     {"terms": ["a"], "page": True},
     {"terms": ["a"], "page_size": 0},
@@ -60,6 +62,7 @@ ACCEPTED: tuple[dict[str, Any], ...] = (
     {"since": START},
     {"until": START},
     {"message_types": [MessageType.USER]},
+    {"event_types": [EventType.of("MY_APP.PROGRESS")]},
     {"terms": ["a"], "page": 10**18},
     {"terms": ["a"], "after": 0},
 )
@@ -133,6 +136,12 @@ def test_case_B111_terms_are_literals() -> None:  # noqa: N802 - the case's id
 def test_case_B122_a_time_without_a_word() -> None:  # noqa: N802 - the case's id
     tuesday = EventQuery(since=START + timedelta(seconds=2), until=START + timedelta(seconds=5))
     assert found(LOG, tuesday) == [2]
+
+
+def test_own_events_are_found_by_their_type() -> None:
+    assert found(LOG, EventQuery(event_types=[own(3).type])) == [3]
+    assert found(LOG, EventQuery(event_types=[own(3).type, EventType.MESSAGE], since=START)) == [1, 2, 3, 7]
+    assert found(LOG, EventQuery(terms=["lisbon"], event_types=[own(3).type])) == []
 
 
 def test_any_and_all() -> None:

@@ -82,6 +82,10 @@ class TestBatch:
         with pytest.raises(InvalidBatchError, match="a boundary is the first event of its batch"):
             check_batch("s", [boundary(1, ()), boundary(2, ())])
 
+    def test_an_event_that_is_no_summary_behind_a_boundary(self) -> None:
+        with pytest.raises(InvalidBatchError, match="behind a boundary its batch holds the events of its summary"):
+            check_batch("s", [*summary(1), user(9)])
+
     def test_a_synthetic_event_without_its_boundary(self) -> None:
         with pytest.raises(InvalidBatchError, match="synthetic events are written behind a boundary"):
             check_batch("s", summary(1)[1:])

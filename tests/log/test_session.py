@@ -45,6 +45,17 @@ def test_a_time_to_live_is_a_positive_duration(bad: object) -> None:
         session(expires_at=START + HOUR, time_to_live=bad)
 
 
+def test_a_time_to_live_stays_a_date() -> None:
+    with pytest.raises(InvalidValueError, match="time_to_live is at most 365,000 days"):
+        session(expires_at=START, time_to_live=timedelta.max)
+
+
+def test_a_repr_is_short() -> None:
+    made = Session(id="s", created_at=START, metadata={"much": "x" * 1_000_000})
+    assert len(repr(made)) < 200
+    assert "'s'" in repr(made)
+
+
 def test_a_time_to_live_needs_an_expiry() -> None:
     with pytest.raises(InvalidValueError, match="a session with time_to_live has an expires_at"):
         session(time_to_live=HOUR)

@@ -15,7 +15,7 @@ from turnlog.errors import UnreadableDataError
 from turnlog.log import codec
 from turnlog.log.events import SessionEvent
 from turnlog.log.messages import MESSAGE_CLASSES, AssistantMessage, TextPart, ToolCall
-from turnlog.log.session import Session, SessionAttributes
+from turnlog.log.session import LONGEST_TIME_TO_LIVE, Session, SessionAttributes
 from turnlog.log.turns import TurnState
 from turnlog.storage.sql import rows
 from turnlog.storage.sql.statements import Row
@@ -119,7 +119,13 @@ def session_row(made: Session) -> Row:
     return (*rows.session_parameters(made), *codec.encode(made.metadata))
 
 
-@given(names(), times(), st.none() | times(), st.none() | st.timedeltas(timedelta(microseconds=1)), json_objects())
+@given(
+    names(),
+    times(),
+    st.none() | times(),
+    st.none() | st.timedeltas(timedelta(microseconds=1), LONGEST_TIME_TO_LIVE),
+    json_objects(),
+)
 def test_a_session_comes_back_as_it_was(
     id_: str, created: datetime, expires: datetime | None, living: timedelta | None, metadata: dict[str, Any]
 ) -> None:

@@ -41,7 +41,7 @@ def test_every_filter_can_be_applied_to_every_log(log: Log, filter_: EventFilter
 
 @given(strategies.queries())
 def test_every_query_is_valid(query: EventQuery) -> None:
-    assert query.as_filter().event_types == {EventType.MESSAGE}
+    assert query.as_filter().event_types == (query.event_types or {EventType.MESSAGE})
 
 
 @given(strategies.events())

@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 from turnlog.errors import InvalidValueError
 from turnlog.log.events import as_utc
 from turnlog.log.json_values import storable_dict
+from turnlog.log.messages import LONGEST_SHOWN
 from turnlog.log.names import check_name
 
 
@@ -64,14 +65,27 @@ class Session(SessionFields, frozen=True, kw_only=True, omit_defaults=True):
         """Whether it is gone at ``now``: ``expires_at <= now`` (R-7). A held turn is not considered here."""
         return self.expires_at is not None and self.expires_at <= now
 
+    def __repr__(self) -> str:
+        metadata = repr(self.metadata)
+        shown = metadata if len(metadata) <= LONGEST_SHOWN else f"{metadata[: LONGEST_SHOWN - 1]}…"
+        until = "" if self.expires_at is None else f", expires {self.expires_at}"
+        return f"<Session {self.id!r} of {self.created_at}{until}: {shown}>"
+
     def replace(self, **changes: Any) -> Self:
         """A changed copy, validated again."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         return type(self)(**fields | changes)
 
 
-def check_time_to_live(value: object) -> timedelta:
-    """Return ``value`` if it is a positive duration."""
+#: What slides must stay a date, however long it is used: Python's end with the year 9999.
+LONGEST_TIME_TO_LIVE: Final = timedelta(days=365_000)
+
+
+def check_time_to_live(value: object, what: str = "time_to_live") -> timedelta:
+    """Return ``value`` if it is a positive duration of at most :data:`LONGEST_TIME_TO_LIVE`."""
     if not isinstance(value, timedelta) or value <= timedelta():
-        raise InvalidValueError(f"time_to_live must be a positive timedelta, not {value!r}")
+        raise InvalidValueError(f"{what} must be a positive timedelta, not {value!r}")
+    if value > LONGEST_TIME_TO_LIVE:
+        longest = f"{LONGEST_TIME_TO_LIVE.days:,} days"
+        raise InvalidValueError(f"{what} is at most {longest}, not {value}; None is a session that never expires")
     return value

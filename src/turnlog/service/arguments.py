@@ -12,7 +12,7 @@ from turnlog.errors import InvalidValueError, ReservedEventTypeError, SystemMess
 from turnlog.log.events import SessionEvent
 from turnlog.log.messages import SystemMessage
 from turnlog.log.names import new_id
-from turnlog.log.session import Session, SessionAttributes
+from turnlog.log.session import Session, SessionAttributes, check_time_to_live
 
 DEFAULT_TURN_WAIT: Final = timedelta(seconds=30)
 
@@ -20,7 +20,7 @@ DEFAULT_TURN_WAIT: Final = timedelta(seconds=30)
 def check_options(default_time_to_live: object, turn_wait: object) -> None:
     """Refuse durations that are none."""
     if default_time_to_live is not None:
-        _checked_time_to_live(default_time_to_live, "default_time_to_live")
+        check_time_to_live(default_time_to_live, "default_time_to_live")
     if not isinstance(turn_wait, timedelta) or turn_wait < timedelta():
         raise InvalidValueError(f"turn_wait must be a timedelta of zero or more, not {turn_wait!r}")
 
@@ -59,7 +59,7 @@ def new_session(
     if time_to_live is UNSET:
         time_to_live = default_time_to_live if expires_at is None else None
     if time_to_live is not None:
-        time_to_live = _checked_time_to_live(time_to_live, "time_to_live")
+        time_to_live = check_time_to_live(time_to_live, "time_to_live")
         expires_at = _later(now, time_to_live) if expires_at is None else expires_at
     kept = _mapping(metadata)
     if principal is not None:
@@ -90,13 +90,6 @@ def _mapping(metadata: object) -> dict[str, Any]:
     if not isinstance(metadata, Mapping):
         raise InvalidValueError(f"metadata must be a dict, not {type(metadata).__name__}")
     return dict(cast("Mapping[str, Any]", metadata))
-
-
-def _checked_time_to_live(value: object, what: str) -> timedelta:
-    # Before it is added to anything: no error but our own may come of a wrong value.
-    if not isinstance(value, timedelta) or value <= timedelta():
-        raise InvalidValueError(f"{what} must be a positive timedelta, not {value!r}")
-    return value
 
 
 def _later(now: datetime, duration: timedelta) -> datetime:

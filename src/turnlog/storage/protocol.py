@@ -37,6 +37,8 @@ Batch: TypeAlias = Sequence[SessionEvent]
 
 EVERYTHING = EventFilter.all()
 DEFAULT_PAGE = 50
+#: A holder that is gone keeps everybody out for so long.
+LONGEST_LEASE = timedelta(days=1)
 
 
 class AppendResult(Struct, frozen=True):
@@ -83,6 +85,10 @@ class Turn(Struct, frozen=True):
         check_name("turn token", self.token)
         if not isinstance(self.lease, timedelta) or self.lease <= timedelta():
             raise InvalidValueError(f"lease must be a positive timedelta, not {self.lease!r}")
+        if self.lease > LONGEST_LEASE:
+            raise InvalidValueError(
+                f"a lease is at most {LONGEST_LEASE}, not {self.lease}; renew it as the turn goes on"
+            )
 
 
 class Durability(Struct, frozen=True):

@@ -57,6 +57,8 @@ def check_batch(session_id: str, events: Sequence[SessionEvent]) -> tuple[Sessio
         raise InvalidBatchError("a boundary is the first event of its batch")
     if not batch[0].is_boundary and any(event.is_synthetic for event in batch):
         raise InvalidBatchError("synthetic events are written behind a boundary, in its batch")
+    if batch[0].is_boundary and not all(event.is_synthetic for event in batch[1:]):
+        raise InvalidBatchError("behind a boundary its batch holds the events of its summary, and nothing else")
     return batch
 
 

@@ -117,6 +117,7 @@ def queries() -> SearchStrategy[EventQuery]:
         "since": times(),
         "until": times(),
         "message_types": st.frozensets(st.sampled_from(MessageType)),
+        "event_types": st.frozensets(st.sampled_from((EventType.MESSAGE, *OWN_TYPES))),
         "include_summaries": st.booleans(),
         "after": st.integers(0, 30),
         "page": st.integers(0, 3) | st.just(TOO_MANY),
@@ -162,7 +163,12 @@ def _filter(criteria: dict[str, Any]) -> EventFilter:
 def _query(fields: dict[str, Any]) -> EventQuery:
     if "after" in fields:
         fields = {name: value for name, value in fields.items() if name != "page"}
-    if not (fields["terms"] or fields.keys() & {"since", "until"} or fields.get("message_types")):
+    if not (
+        fields["terms"]
+        or fields.keys() & {"since", "until"}
+        or fields.get("message_types")
+        or fields.get("event_types")
+    ):
         fields = fields | {"terms": ("x",)}
     return EventQuery(**_in_order(fields))
 
