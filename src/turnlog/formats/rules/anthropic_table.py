@@ -154,8 +154,8 @@ RULES: Final[tuple[Rule[Anthropic], ...]] = (
         message="thinking is enabled, and no assistant turn of this tool loop begins with a thought: send them as they "
         "came, or disable thinking",
         says="{dotted}.type: Expected `thinking` or `redacted_thinking`, but found `{kind}`. When `thinking` is "
-        "enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` "
-        "and `tool_result` blocks).",
+        "enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of "
+        "`tool_use` and `tool_result` blocks).",
         find=anthropic.loop_without_thinking,
     ),
     Rule(

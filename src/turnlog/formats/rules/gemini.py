@@ -152,7 +152,7 @@ def _current_loop(turns: tuple[Turn, ...]) -> list[Turn]:
     """The model turns with calls since the user last said something: what is looked at by the provider."""
     loop: list[Turn] = []
     for turn in reversed(turns):
-        if turn.role == "user" and not _of_kind(turn, "user", "response"):
+        if turn.role == "user" and any(block.kind != "response" for block in turn.blocks):
             break
         if _calls(turn):
             loop.insert(0, turn)
