@@ -88,7 +88,6 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments"
     [
         ({"role": "system", "content": "Be brief."}, SystemMessage("Be brief.")),
         ({"role": "user", "content": ""}, UserMessage("")),
-        ({"role": "user", "content": None}, UserMessage(None)),
         ({"role": "assistant", "content": "Hello"}, AssistantMessage("Hello")),
         (
             {"role": "assistant", "content": None, "tool_calls": [CALL]},
@@ -97,8 +96,8 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments"
         ({"role": "assistant", "content": None, "refusal": "No."}, AssistantMessage((TextPart("No.", refusal=True),))),
         ({"role": "tool", "tool_call_id": "c1", "content": "5"}, ToolMessage((ToolResult("c1", "5"),))),
         (
-            {"role": "tool", "tool_call_id": "c1", "name": "look", "content": None},
-            ToolMessage((ToolResult("c1", None, name="look"),)),
+            {"role": "tool", "tool_call_id": "c1", "name": "look", "content": "5"},
+            ToolMessage((ToolResult("c1", "5", name="look"),)),
         ),
         (
             {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
@@ -111,7 +110,6 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments"
                     {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAEC"}},
                     {"type": "image_url", "image_url": {"url": "https://e.org/a"}},
                     {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
-                    {"type": "file", "file": {"file_id": "file-1"}},
                     {
                         "type": "file",
                         "file": {"file_data": "data:application/pdf;base64,JVBERg==", "filename": "a.pdf"},
@@ -123,7 +121,6 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments"
                     MediaPart(media_type="image/png", data=b"\x00\x01\x02"),
                     MediaPart(media_type="image/*", url="https://e.org/a"),
                     MediaPart(media_type="audio/wav", data=b"RIFF"),
-                    MediaPart(file_id="file-1"),
                     MediaPart(media_type="application/pdf", data=b"%PDF", name="a.pdf"),
                 )
             ),
@@ -144,6 +141,13 @@ def test_what_the_message_says_itself_is_not_kept_twice(data: dict[str, Any], me
         ({"role": "user", "content": "hi", "name": "ann"}, UserMessage("hi")),
         ({"role": "user", "content": [{"type": "text", "text": "hi"}]}, UserMessage("hi")),
         ({"role": "user", "content": []}, UserMessage(None)),
+        ({"role": "user", "content": None}, UserMessage(None)),
+        ({"role": "assistant", "content": None}, AssistantMessage(None)),
+        (
+            {"role": "tool", "tool_call_id": "c1", "name": "look", "content": None},
+            ToolMessage((ToolResult("c1", None, name="look"),)),
+        ),
+        ({"role": "tool", "tool_call_id": "c" * 41, "content": "5"}, ToolMessage((ToolResult("c" * 41, "5"),))),
         ({"role": "user"}, UserMessage(None)),
         ({"role": "user", "content": [{"type": "hologram", "x": 1}]}, UserMessage(None)),
         (
@@ -193,6 +197,15 @@ def test_what_the_message_cannot_say_is_kept_beside_it(data: dict[str, Any], mes
     parsed = parse(data)
     assert parsed == message
     assert parsed.native == Native(FORMAT, data)
+    assert render_message(parsed) == [data]
+
+
+def test_a_file_of_the_providers_says_whose_it_is() -> None:
+    """P-1: the id of a file means nothing to a stranger."""
+    data = {"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]}
+    parsed = parse(data)
+    assert parsed == UserMessage((MediaPart(file_id="file-1"),))
+    assert parsed.native == Native(FORMAT, None)
     assert render_message(parsed) == [data]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from turnlog.errors import UnstorableError
+from turnlog.formats.text import is_blank
 from turnlog.log.messages import (
     AssistantMessage,
     Message,
@@ -42,7 +43,7 @@ class Reading:
     def text(self, text: str) -> None:
         """Add text. Blank text is not sent by us, so that the original has to be kept."""
         self.parts.append(TextPart(text))
-        if not text or text.isspace():
+        if is_blank(text):
             self.layout()
 
     def layout(self) -> None:

@@ -10,7 +10,8 @@ from msgspec import Struct
 from turnlog.errors import InvalidValueError
 from turnlog.formats.json_fields import is_object
 from turnlog.formats.losses import Notes
-from turnlog.formats.writing import copied, is_blank
+from turnlog.formats.text import is_blank
+from turnlog.formats.writing import copied
 from turnlog.log.messages import MediaPart, Message, SystemMessage, TextPart
 
 

@@ -11,6 +11,7 @@ from turnlog.errors import InvalidValueError
 from turnlog.formats.arguments import WRAPPED, arguments_object
 from turnlog.formats.call_ids import CallIds, IdRule
 from turnlog.formats.losses import Notes
+from turnlog.formats.text import is_blank
 from turnlog.log.messages import (
     AssistantMessage,
     Content,
@@ -80,6 +81,10 @@ class Blocks(Protocol):
         """A block of text."""
         ...
 
+    def refusal(self, text: str, place: Place, /) -> dict[str, Any] | None:
+        """The words with which a model declined."""
+        ...
+
     def media(self, part: MediaPart, place: Place, writing: Writing, /) -> dict[str, Any] | None:
         """An image, a sound, or a file."""
         ...
@@ -89,8 +94,10 @@ class Blocks(Protocol):
         ...
 
 
-def content_blocks(content: Content, place: Place, path: str, blocks: Blocks, writing: Writing) -> list[dict[str, Any]]:
-    """The blocks of a message's or a result's content, without blank text."""
+def content_blocks(
+    content: Content, place: Place, path: str, blocks: Blocks, writing: Writing, *, keep_blank: bool = False
+) -> list[dict[str, Any]]:
+    """The blocks of a message's or a result's content, without blank text unless a provider takes it."""
     if content is None:
         return []
     if isinstance(content, str):
@@ -99,10 +106,8 @@ def content_blocks(content: Content, place: Place, path: str, blocks: Blocks, wr
     left_out: list[MediaPart] = []
     for index, part in enumerate(content):
         if isinstance(part, TextPart):
-            if part.refusal:
-                writing.lost(f"{path}[{index}]", "mark of a refusal", f"{writing.format} has none; the words are sent")
-            if not is_blank(part.text):
-                written.append(blocks.text(part.text))
+            if keep_blank or not is_blank(part.text):
+                written.append(_text_block(part, place, f"{path}[{index}]", blocks, writing))
             continue
         found = _other_block(part, place, blocks, writing)
         if found is not None:
@@ -116,6 +121,16 @@ def content_blocks(content: Content, place: Place, path: str, blocks: Blocks, wr
     return written
 
 
+def _text_block(part: TextPart, place: Place, path: str, blocks: Blocks, writing: Writing) -> dict[str, Any]:
+    if not part.refusal:
+        return blocks.text(part.text)
+    refusal = blocks.refusal(part.text, place)
+    if refusal is not None:
+        return refusal
+    writing.lost(path, "mark of a refusal", f"{writing.format} has none; the words are sent")
+    return blocks.text(part.text)
+
+
 def _other_block(
     part: MediaPart | ReasoningPart, place: Place, blocks: Blocks, writing: Writing
 ) -> dict[str, Any] | None:
@@ -124,11 +139,6 @@ def _other_block(
     if part.file_id is not None and not writing.knows_files:
         return None
     return blocks.media(part, place, writing)
-
-
-def is_blank(text: str) -> bool:
-    """Whether there is nothing to read in it."""
-    return not text or text.isspace()
 
 
 def name_of(part: MediaPart | ReasoningPart) -> str:

@@ -23,6 +23,7 @@ from turnlog.formats.json_fields import (
 )
 from turnlog.formats.reading import Reading, from_assistant, from_user, kept
 from turnlog.formats.reply import ParsedReply, usage_of, without_nulls
+from turnlog.formats.text import is_blank
 from turnlog.log.messages import (
     AssistantMessage,
     Content,
@@ -94,8 +95,7 @@ def read_system(system: Any) -> list[Message]:
     if system is None or system == []:
         return []
     if isinstance(system, str):
-        is_blank = not system or system.isspace()
-        return [SystemMessage(system, native=kept(FORMAT, {"system": system}, "system") if is_blank else None)]
+        return [SystemMessage(system, native=kept(FORMAT, {"system": system}, "system") if is_blank(system) else None)]
     reading = _read_system(system)
     native = kept(FORMAT, {"system": system}, "system") if reading.odd or len(system) == 1 else None
     return [SystemMessage(reading.parts or None, native=native)]

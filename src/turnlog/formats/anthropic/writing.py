@@ -29,6 +29,9 @@ class _Blocks:
     def media(self, part: MediaPart, place: Place, _writing: Writing) -> dict[str, Any] | None:
         return None if place == "assistant" else write_media(part)
 
+    def refusal(self, _text: str, _place: Place) -> dict[str, Any] | None:
+        return None
+
     def reasoning(self, part: ReasoningPart) -> dict[str, Any] | None:
         if part.data is not None:
             return {"type": "redacted_thinking", "data": part.data}

@@ -30,6 +30,9 @@ class _Blocks:
             return None
         return write_media(part, writing)
 
+    def refusal(self, _text: str, _place: Place) -> dict[str, Any] | None:
+        return None
+
     def reasoning(self, part: ReasoningPart) -> dict[str, Any] | None:
         if part.data is not None:
             return {"reasoningContent": {"redactedContent": part.data}}

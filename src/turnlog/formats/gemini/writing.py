@@ -34,6 +34,9 @@ class _Blocks:
     def media(self, part: MediaPart, _place: Place, _writing: Writing) -> dict[str, Any] | None:
         return write_media(part)
 
+    def refusal(self, _text: str, _place: Place) -> dict[str, Any] | None:
+        return None
+
     def reasoning(self, part: ReasoningPart) -> dict[str, Any] | None:
         if part.text is None:
             return None

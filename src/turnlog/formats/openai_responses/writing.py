@@ -1,0 +1,178 @@
+"""From our messages to items of the Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from turnlog.formats.json_fields import is_array, is_object
+from turnlog.formats.losses import Notes
+from turnlog.formats.openai_responses.content import write_media
+from turnlog.formats.openai_responses.reading import FORMAT, IDS, read
+from turnlog.formats.systems import system_texts
+from turnlog.formats.text import is_blank
+from turnlog.formats.writing import CONTINUE, Place, Writing, content_blocks, copied, final_results, same_as
+from turnlog.log.messages import (
+    AssistantMessage,
+    Content,
+    MediaPart,
+    Message,
+    ReasoningPart,
+    SystemMessage,
+    ToolMessage,
+    ToolStatus,
+)
+
+#: Files that were uploaded are known to OpenAI's other API too.
+_FORMATS: Final = (FORMAT, "openai-chat")
+
+
+class _Parts:
+    def text(self, text: str) -> dict[str, Any]:
+        return {"type": "input_text", "text": text}
+
+    def media(self, part: MediaPart, place: Place, _writing: Writing) -> dict[str, Any] | None:
+        return None if place == "assistant" else write_media(part)
+
+    def refusal(self, text: str, place: Place) -> dict[str, Any] | None:
+        return {"type": "refusal", "refusal": text} if place == "assistant" else None
+
+    def reasoning(self, _part: ReasoningPart) -> dict[str, Any] | None:
+        return None  # only with the item that it led to, which is in the original
+
+
+class _SaidParts(_Parts):
+    def text(self, text: str) -> dict[str, Any]:
+        return {"type": "output_text", "text": text, "annotations": []}
+
+
+_PARTS: Final = _Parts()
+_SAID: Final = _SaidParts()
+
+
+def render(messages: Iterable[Message], notes: Notes | None = None) -> dict[str, Any]:
+    """``input``, and ``instructions`` where the first message is a system message, as the API takes them.
+
+    ``notes`` collects what is left out.
+    """
+    found = list(messages)
+    request: dict[str, Any] = {}
+    first = found[0] if found else None
+    begin = 0
+    if isinstance(first, SystemMessage) and not _is_item(first):
+        begin = 1
+        instructions = _instructions(first, notes)
+        if instructions is not None:
+            request["instructions"] = instructions
+    if len(found) == begin + 1 and _is_text(found[begin]):
+        request["input"] = found[begin].text
+        return request
+    items = _items(found, begin, notes)
+    if not items and found:
+        items = [{"role": "user", "content": CONTINUE}]
+    request["input"] = items
+    return request
+
+
+def _is_item(message: SystemMessage) -> bool:
+    native = message.native
+    return native is not None and native.format == FORMAT and is_array(native.data)
+
+
+def _is_text(message: Message) -> bool:
+    native = message.native
+    return (
+        native is not None and native.format == FORMAT and isinstance(native.data, str) and native.data == message.text
+    )
+
+
+def _instructions(message: SystemMessage, notes: Notes | None) -> str | None:
+    native = message.native
+    if native is not None and native.format == FORMAT and is_object(native.data) and isinstance(message.content, str):
+        return message.content  # blank, as it came
+    return "\n\n".join(system_texts(message, 0, notes)) or None
+
+
+def _items(messages: Sequence[Message], begin: int, notes: Notes | None) -> list[dict[str, Any]]:
+    writing = Writing(messages, _FORMATS, IDS, notes)
+    items: list[dict[str, Any]] = []
+    sent: set[str] = set()
+    index = begin
+    while index < len(messages):
+        message = messages[index]
+        writing.begin(index, message)
+        whole = _whole(messages, index, writing, sent)
+        if whole is not None:
+            items += whole
+            writing.kept(1)
+        else:
+            items += _written(message, writing)
+        index += 1
+    return items
+
+
+def _whole(messages: Sequence[Message], index: int, writing: Writing, sent: set[str]) -> list[dict[str, Any]] | None:
+    """The items as they came, if the message still says the same and none of them stands in the request already."""
+    message = messages[index]
+    data: object = None if message.native is None or not writing.is_own else message.native.data
+    if not is_array(data) or same_as(messages, index, lambda: read(data)) != 1:
+        return None
+    ids = {item["id"] for item in data if isinstance(item.get("id"), str)}
+    if ids & sent:
+        return None
+    if isinstance(message, AssistantMessage):
+        writing.ids.keep(message.tool_calls)
+    elif isinstance(message, ToolMessage) and not all(writing.ids.is_kept(result.id) for result in message.results):
+        return None
+    sent |= ids
+    items: list[dict[str, Any]] = copied(data)
+    return items
+
+
+def _written(message: Message, writing: Writing) -> list[dict[str, Any]]:
+    if isinstance(message, AssistantMessage):
+        return _assistant(message, writing)
+    if isinstance(message, ToolMessage):
+        return _outputs(message, writing)
+    content = _content(message.content, "user", ".content", _PARTS, writing)
+    if content is None and not isinstance(message, SystemMessage) and message.native is not None and not writing.is_own:
+        content = f"(content that only {message.native.format} reads: left out)"
+    return [] if content is None else [{"role": message.type.value, "content": content}]
+
+
+def _assistant(message: AssistantMessage, writing: Writing) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    content = _content(message.content, "assistant", ".content", _SAID, writing)
+    if content is not None:
+        items.append({"role": "assistant", "content": content})
+    if message.tool_calls:
+        items += (
+            {"type": "function_call", "call_id": call_id, "name": call.name, "arguments": call.arguments}
+            for call, call_id in zip(message.tool_calls, writing.ids.calls(message.tool_calls), strict=True)
+        )
+    return items
+
+
+def _outputs(message: ToolMessage, writing: Writing) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    for index, result in final_results(message):
+        output = _content(result.content, "result", f".results[{index}].content", _PARTS, writing)
+        if result.status is not ToolStatus.OK:
+            why = f"{writing.format} has no place for it; what the result says is sent"
+            writing.lost(f".results[{index}].status", f"status {result.status.value}", why)
+        call_id = writing.ids.result(result.id)
+        items.append({"type": "function_call_output", "call_id": call_id, "output": "" if output is None else output})
+    return items
+
+
+def _content(
+    content: Content, place: Place, path: str, parts: _Parts, writing: Writing
+) -> str | list[dict[str, Any]] | None:
+    """A string as it is; parts as parts, and the only text among them as a string."""
+    if isinstance(content, str):
+        return content if place == "result" or not is_blank(content) or writing.is_own else None
+    written = content_blocks(content, place, path, parts, writing)
+    if len(written) == 1 and "text" in written[0]:
+        text: str = written[0]["text"]
+        return text
+    return written or None
