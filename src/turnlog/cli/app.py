@@ -10,7 +10,17 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from turnlog.cli import changing, compacting, export_command, finding, import_command, keeping, maintaining, showing
+from turnlog.cli import (
+    changing,
+    check_command,
+    compacting,
+    export_command,
+    finding,
+    import_command,
+    keeping,
+    maintaining,
+    showing,
+)
 from turnlog.cli.main import reporting
 from turnlog.cli.terminal import print_line
 
@@ -41,7 +51,12 @@ def _reported(function: Callable[..., None]) -> Callable[..., None]:
 
 
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "Files": {"import": import_command.import_, "export": export_command.export, "backup": keeping.backup},
+    "Files": {
+        "import": import_command.import_,
+        "export": export_command.export,
+        "backup": keeping.backup,
+        "check": check_command.check,
+    },
     "Read": {"sessions": finding.sessions, "show": showing.show, "expand": showing.expand, "search": finding.search},
     "Change": {
         "compact": compacting.compact,
