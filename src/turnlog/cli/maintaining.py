@@ -87,17 +87,17 @@ def _sqlite(url: str) -> SqliteOptions:
 
 def _schema_version(url: str) -> int:
     if is_postgres(url):
-        from turnlog.storage.sql.drivers.postgres import PostgresOptions, migrating
+        from turnlog.storage.sql.drivers.postgres import migrating, options_of
 
-        return migrating.schema_version(PostgresOptions(conninfo=url))
+        return migrating.schema_version(options_of(url))
     return sqlite.schema_version(_sqlite(url))
 
 
 def _migrate(url: str) -> list[Migration]:
     if is_postgres(url):
-        from turnlog.storage.sql.drivers.postgres import PostgresOptions, migrating
+        from turnlog.storage.sql.drivers.postgres import migrating, options_of
 
-        return migrating.migrate(PostgresOptions(conninfo=url))
+        return migrating.migrate(options_of(url))
     return sqlite.migrate(_sqlite(url))
 
 

@@ -39,9 +39,9 @@ def open_store(
     """
     keys = indexed_keys(indexed_metadata)[1:]
     if is_postgres(url):
-        from turnlog.storage.sql.drivers.postgres import PostgresDriver, PostgresOptions
+        from turnlog.storage.sql.drivers.postgres import PostgresDriver, options_of
 
-        driver: Driver = PostgresDriver(PostgresOptions(conninfo=url))
+        driver: Driver = PostgresDriver(options_of(url))
     else:
         options = sqlite_options(url)
         if options is None:
@@ -72,9 +72,9 @@ def open_async_store(
     """Open a store for tasks. It connects when entered (``async with``) or first used, never on the event loop."""
     keys = indexed_keys(indexed_metadata)[1:]
     if is_postgres(url):
-        from turnlog.storage.sql.drivers.postgres import AsyncPostgresDriver, PostgresOptions
+        from turnlog.storage.sql.drivers.postgres import AsyncPostgresDriver, options_of
 
-        driver: AsyncDriver = AsyncPostgresDriver(PostgresOptions(conninfo=url))
+        driver: AsyncDriver = AsyncPostgresDriver(options_of(url))
     else:
         options = sqlite_options(url)
         if options is None:

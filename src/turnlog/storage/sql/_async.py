@@ -8,7 +8,13 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from turnlog.errors import AppendOutcomeUnknownError, InvalidValueError, SessionNotFoundError, StoreError
+from turnlog.errors import (
+    AppendOutcomeUnknownError,
+    InvalidValueError,
+    SessionBusyError,
+    SessionNotFoundError,
+    StoreError,
+)
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.events import SessionEvent, as_utc
 from turnlog.log.names import check_name
@@ -156,7 +162,7 @@ class AsyncSqlRepository:
         batch = check_batch(session_id, events)
         settings = await self.open()
         may_be_stored = False
-        if self._driver.changes_at_once and len(batch) == 1 and turn is None and not batch[0].is_boundary:
+        if self._driver.changes_at_once and at_once.fits(batch, expected_version, turn):
             try:
                 stored = await self._driver.write_at_once(
                     lambda: at_once.append(session_id, batch[0], expected_version, settings, self._now())
@@ -166,20 +172,42 @@ class AsyncSqlRepository:
             else:
                 if stored is not None:
                     return stored
+        return await self._append(session_id, batch, expected_version, turn, settings, may_be_stored=may_be_stored)
 
-        target = appending.Target()
+    async def _append(
+        self,
+        session_id: str,
+        batch: tuple[SessionEvent, ...],
+        expected_version: int | None,
+        turn: Turn | None,
+        settings: StoreSettings,
+        *,
+        may_be_stored: bool,
+    ) -> AppendResult:
+        """Append in a transaction; ``may_be_stored`` when an attempt at once gave no answer."""
+        target, can_change = appending.Target(), self._driver.changes_at_once
 
         def plan(attempt: int) -> Plan[AppendResult]:
-            look_first = attempt > 0 or may_be_stored
+            # Where there was an attempt at once, something has kept it from being stored: mostly, that it is.
+            look_first = attempt > 0 or may_be_stored or (can_change and len(batch) == 1)
             return appending.append(
-                session_id, batch, expected_version, turn, settings, self._now(), look_first=look_first, target=target
+                session_id,
+                batch,
+                expected_version,
+                turn,
+                settings,
+                self._now(),
+                look_first=look_first,
+                target=target,
+                at_once=can_change,
             )
 
         try:
             return await self._driver.write(plan)
         except CommitFailedError as failed:
             return await self._settle(session_id, target.key, batch, failed)
-        except StoreError as error:
+        except (StoreError, SessionNotFoundError, SessionBusyError) as error:
+            # The attempt that gave no answer may have been stored and deleted since, or may yet come through.
             if may_be_stored:
                 raise AppendOutcomeUnknownError(session_id, tuple(event.id for event in batch)) from error
             raise
@@ -187,7 +215,7 @@ class AsyncSqlRepository:
     async def _settle(self, session_id: str, key: int, batch: Batch, failed: CommitFailedError) -> AppendResult:
         """The answer to a commit is lost: look the ids up once (R-14)."""
         try:
-            stored = await self._driver.read(lambda: finding.settle(session_id, key, batch, self._now()))
+            stored = await self._driver.settle(lambda: finding.settle(session_id, key, batch, self._now()))
         except (StoreError, SessionNotFoundError) as error:
             raise AppendOutcomeUnknownError(session_id, tuple(event.id for event in batch)) from error
         if stored is None:

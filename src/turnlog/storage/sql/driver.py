@@ -49,6 +49,10 @@ class Driver(Protocol):
         """Run the plan on one snapshot."""
         ...
 
+    def settle(self, make: Callable[[], Plan[T]]) -> T:
+        """Run a plan that locks and reads; what it finds is as durable as what a write of its own would be."""
+        ...
+
     def durability(self) -> Durability:
         """What the engine's settings allow to be claimed."""
         ...
@@ -76,6 +80,10 @@ class AsyncDriver(Protocol):
 
     async def read(self, make: Callable[[], Plan[T]]) -> T:
         """As ``Driver.read``."""
+        ...
+
+    async def settle(self, make: Callable[[], Plan[T]]) -> T:
+        """As ``Driver.settle``."""
         ...
 
     def durability(self) -> Durability:

@@ -20,12 +20,16 @@ Rows: TypeAlias = list[Row]
 class Statement(Struct, frozen=True):
     """One statement to execute. A query answers with its rows, any other with one row that holds the number it changed.
 
-    ``many`` executes it once for each element of ``parameters``.
+    ``many`` executes it once for each element of ``parameters``. Behind one that is ``last`` the plan yields no other,
+    so that a server can be told to commit in the same breath. If the plan refuses the answer to it, it has changed
+    nothing. ``decided`` is then what the plan comes to, for the case that the answer is lost.
     """
 
     sql: str
     parameters: Sequence[Any] = ()
     many: bool = False
+    last: bool = False
+    decided: object = None
 
 
 HEAD_COLUMNS = (
@@ -78,6 +82,10 @@ ADD_EVENT = (
     "INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch,"
     " run_id, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_PLACED = (
+    "position BIGINT, event_id BYTEA, timestamp BIGINT, kind SMALLINT, batch INTEGER, turn BIGINT, format SMALLINT,"
+    " tokens INTEGER, type TEXT, branch TEXT, run_id BYTEA, body BYTEA"
+)
 BATCH_INDEX = "SELECT batch FROM event WHERE session_key = ? AND position = ?"
 TURN_AT = "SELECT turn FROM event WHERE session_key = ? AND position = ?"
 EVENT_AT = f"SELECT {EVENT_COLUMNS} FROM event WHERE session_key = ? AND position = ?"
@@ -108,6 +116,26 @@ COPY_TOKEN_COUNTS = (
     "INSERT INTO token_count (session_key, counter, position, tokens) SELECT ?, counter, position, tokens"
     " FROM token_count WHERE session_key = ? AND position <= ?"
 )
+
+#: The most events that :func:`move_and_add` takes.
+MOST_MOVED = 100
+
+
+@lru_cache(maxsize=MOST_MOVED)
+def move_and_add(count: int) -> str:
+    """Move the head and add ``count`` events, for engines that can do both at once; nothing if the log has moved.
+
+    Bound are the parameters of ``MOVE_HEAD``, then those of ``ADD_EVENT`` for each event, without the session's key.
+    """
+    columns = [column.split() for column in _PLACED.split(", ")]
+    first = ", ".join(f"CAST(? AS {type_})" for _, type_ in columns)
+    others = f", ({', '.join('?' * len(columns))})" * (count - 1)
+    names = ", ".join(name for name, _ in columns)
+    return (
+        f"WITH moved AS ({MOVE_HEAD} RETURNING key) INSERT INTO event (session_key, {names})"
+        f" SELECT moved.key, given.* FROM moved CROSS JOIN (VALUES ({first}){others}) AS given"
+    )
+
 
 #: The most arms of one compound statement, and the most ids or ranges in one list (SQLite allows 500 arms).
 MOST_ARMS = 100

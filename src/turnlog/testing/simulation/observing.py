@@ -70,6 +70,11 @@ class ObservedDriver:
         call = self._watcher.current_call()
         return self._driver.read(make if call is None else lambda: self._reading(make(), call))
 
+    def settle(self, make: Callable[[], Plan[T]]) -> T:
+        """See ``turnlog.storage.sql.driver.Driver``."""
+        call = self._watcher.current_call()
+        return self._driver.settle(make if call is None else lambda: self._reading(make(), call))
+
     def durability(self) -> Durability:
         """See ``turnlog.storage.sql.driver.Driver``."""
         return self._driver.durability()

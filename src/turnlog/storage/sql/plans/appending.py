@@ -58,12 +58,13 @@ def append(
     *,
     look_first: bool,
     target: Target | None = None,
+    at_once: bool = False,
 ) -> Plan[AppendResult]:
     """Append a checked batch.
 
     Whether its ids are stored is asked only when something speaks for it: the version has moved, the turn is
     another's, or (``look_first``) the insert has run into the unique key once. So a fresh append costs one read and
-    two writes.
+    two writes; with ``at_once``, where the engine can do so, both writes are one statement, and the last.
     """
     head = yield from lock_head(session_id, now)
     if target is not None:
@@ -79,10 +80,18 @@ def append(
     parameters, state, mask = rows.event_parameters(head.key, batch, head.state, settings.counter_beside(head))
     boundary = head.version + 1 if batch[0].is_boundary else head.boundary
     expires_at = slid_expiry(head.expires_at, head.time_to_live, now)
-    yield from _move_head(head, state, head.kinds | mask, boundary, lease, expires_at)
-    yield from _insert(parameters)
     placed = tuple(event.at(position) for position, event in enumerate(batch, head.version + 1))
-    return AppendResult(placed, state.version, is_replay=False)
+    result = AppendResult(placed, state.version, is_replay=False)
+    moved = _moved(head, state, head.kinds | mask, boundary, lease, expires_at)
+    if at_once and len(batch) <= sql.MOST_MOVED:
+        both = [*moved, *(value for row in parameters for value in row[1:])]
+        added = yield Statement(sql.move_and_add(len(batch)), both, last=True, decided=result)
+        _check_moved(head, added[0][0], len(batch))
+    else:
+        changed = yield Statement(sql.MOVE_HEAD, moved)
+        _check_moved(head, changed[0][0], 1)
+        yield from _insert(parameters)
+    return result
 
 
 def _refusal(
@@ -234,25 +243,33 @@ def _state_at(session_id: str, head: rows.Head, version: int) -> Plan[TurnState]
 def _move_head(
     head: rows.Head, state: TurnState, mask: int, boundary: int, lease: Lease, expires_at: datetime | None
 ) -> Plan[None]:
-    moved = yield Statement(
-        sql.MOVE_HEAD,
-        (
-            state.version,
-            state.turn,
-            state.turns,
-            mask,
-            boundary,
-            state.base,
-            state.opening,
-            lease.token or None,
-            None if lease.until is None else rows.micros(lease.until),
-            None if expires_at is None else rows.micros(expires_at),
-            head.key,
-            head.version,
-        ),
+    changed = yield Statement(sql.MOVE_HEAD, _moved(head, state, mask, boundary, lease, expires_at))
+    _check_moved(head, changed[0][0], 1)
+
+
+def _moved(
+    head: rows.Head, state: TurnState, mask: int, boundary: int, lease: Lease, expires_at: datetime | None
+) -> tuple[object, ...]:
+    """The parameters of ``MOVE_HEAD``."""
+    return (
+        state.version,
+        state.turn,
+        state.turns,
+        mask,
+        boundary,
+        state.base,
+        state.opening,
+        lease.token or None,
+        None if lease.until is None else rows.micros(lease.until),
+        None if expires_at is None else rows.micros(expires_at),
+        head.key,
+        head.version,
     )
-    # The head was read under a lock; a version that moved all the same means that the lock did not hold.
-    if moved[0][0] != 1:
+
+
+def _check_moved(head: rows.Head, changed: int, expected: int) -> None:
+    """The head was read under a lock; a version that moved all the same means that the lock did not hold."""
+    if changed != expected:
         raise BrokenInvariantError(f"the log moved from version {head.version} under its lock")
 
 
@@ -290,4 +307,4 @@ def release_turn(session_id: str, token: str, now: datetime) -> Plan[bool]:
 
 def _set_lease(head: rows.Head, lease: Lease) -> Plan[None]:
     until = None if lease.until is None else rows.micros(lease.until)
-    yield Statement(sql.SET_LEASE, (lease.token or None, until, head.key))
+    yield Statement(sql.SET_LEASE, (lease.token or None, until, head.key), last=True)

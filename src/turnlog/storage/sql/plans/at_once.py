@@ -14,58 +14,73 @@ from turnlog.log import codec
 from turnlog.log.events import SessionEvent
 from turnlog.log.messages import UserMessage
 from turnlog.log.tokens import message_tokens
-from turnlog.storage.protocol import AppendResult
+from turnlog.storage.protocol import AppendResult, Batch, Turn
 from turnlog.storage.sql import kinds, rows
 from turnlog.storage.sql.plans.plan import Plan, StoreSettings
 from turnlog.storage.sql.statements import Statement
 
-#: ``given`` holds what is known of the event; ``head`` is the session's row, locked; ``told`` adds what the row tells
-#: of the event's base branch, and ``placed`` whether it starts a turn.
-APPEND_ONE: Final = """
-WITH given (at_version, now, is_user, is_real, waits, branch, run, plain_kind, start_kind, counter) AS (
-  VALUES (CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BOOLEAN), CAST(? AS BOOLEAN), CAST(? AS BOOLEAN),
-    CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS INTEGER), CAST(? AS INTEGER), CAST(? AS TEXT))
-), head AS (
-  SELECT key, version, turn, turns, base, opening, lease_token, lease_until, expires_at, time_to_live, token_counter
-  FROM session WHERE id = ? FOR UPDATE
-), told AS (
-  SELECT head.*, given.*,
-    CASE WHEN head.base IS NULL AND given.is_user THEN given.branch ELSE head.base END AS new_base,
-    COALESCE(head.lease_token IS NOT NULL AND head.lease_until > given.now, FALSE) AS is_held
-  FROM head CROSS JOIN given
-), placed AS (
-  SELECT told.*, COALESCE(is_real AND branch = new_base, FALSE) AS speaks,
-    COALESCE(is_user AND branch = new_base AND (run IS NULL OR run IS DISTINCT FROM opening), FALSE) AS starts
-  FROM told
-  WHERE (at_version IS NULL OR at_version = version)
-    AND (expires_at IS NULL OR expires_at > now OR is_held)
-    AND NOT (is_held AND waits)
-), moved AS (
-  UPDATE session s SET
-    version = p.version + 1,
-    turn = CASE WHEN p.starts THEN p.version + 1 ELSE p.turn END,
-    turns = p.turns + CAST(p.starts AS INTEGER),
-    kinds = s.kinds | (1 << CASE WHEN p.starts THEN p.start_kind ELSE p.plain_kind END),
-    base = p.new_base,
-    opening = CASE WHEN p.speaks THEN CASE WHEN p.is_user THEN p.run END ELSE p.opening END,
-    expires_at = CASE WHEN p.time_to_live IS NULL THEN p.expires_at
-      ELSE GREATEST(p.expires_at, p.now + p.time_to_live) END
-  FROM placed p WHERE s.key = p.key AND s.version = p.version
-  RETURNING s.key, s.version, s.turn, s.token_counter, p.starts, p.start_kind, p.plain_kind, p.counter
-)
+#: What is known of the event beforehand, beside the session's row ``s``, which is locked by the update that moves it:
+#: where another writer has been quicker, PostgreSQL looks at its newest version again, conditions and all.
+_MOVE: Final = """
+  UPDATE session s SET version = s.version + 1, {changes},
+    expires_at = CASE WHEN s.time_to_live IS NULL THEN s.expires_at
+      ELSE GREATEST(s.expires_at, given.now + s.time_to_live) END
+  FROM (VALUES (CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT)))
+    AS given (at_version, now, branch, run)
+  WHERE s.id = ? AND (given.at_version IS NULL OR given.at_version = s.version) AND {open}
+  RETURNING s.key, s.version, s.turn, s.token_counter
+"""
+_ADD: Final = """
+WITH moved AS ({move})
 INSERT INTO event (session_key, position, event_id, timestamp, kind, batch, turn, format, tokens, type, branch, run_id,
   body)
-SELECT key, version, ?, ?, CASE WHEN starts THEN start_kind ELSE plain_kind END, 0, turn, ?,
-  CASE WHEN token_counter = counter THEN CAST(? AS INTEGER) END, ?, ?, ?, ?
+SELECT key, version, ?, ?, CASE WHEN {starts} THEN CAST(? AS SMALLINT) ELSE CAST(? AS SMALLINT) END, 0, turn, ?,
+  CASE WHEN token_counter = ? THEN CAST(? AS INTEGER) END, ?, ?, ?, ?
 FROM moved RETURNING position
 """
+#: A message waits for a turn that is held (H-11), and nothing else keeps an expired session alive (R-7).
+_FREE: Final = """(s.lease_token IS NULL OR s.lease_until IS NULL OR s.lease_until <= given.now)
+    AND (s.expires_at IS NULL OR s.expires_at > given.now)"""
+_ALIVE: Final = """(s.expires_at IS NULL OR s.expires_at > given.now
+      OR (s.lease_token IS NOT NULL AND s.lease_until > given.now))"""
+_STARTS: Final = """given.branch = COALESCE(s.base, given.branch)
+      AND (given.run IS NULL OR given.run IS DISTINCT FROM s.opening)"""
+_USER_CHANGES: Final = f"""
+    turn = CASE WHEN {_STARTS} THEN s.version + 1 ELSE s.turn END,
+    turns = s.turns + CASE WHEN {_STARTS} THEN 1 ELSE 0 END,
+    kinds = s.kinds | CASE WHEN {_STARTS} THEN CAST(? AS INTEGER) ELSE CAST(? AS INTEGER) END,
+    base = COALESCE(s.base, given.branch),
+    opening = CASE WHEN given.branch = COALESCE(s.base, given.branch) THEN given.run ELSE s.opening END"""
+_OTHER_CHANGES: Final = """kinds = s.kinds | CAST(? AS INTEGER) | CAST(? AS INTEGER),
+    opening = CASE WHEN given.branch = s.base THEN NULL ELSE s.opening END"""
+_OWN_CHANGES: Final = "kinds = s.kinds | CAST(? AS INTEGER) | CAST(? AS INTEGER)"
+
+
+def _statement(changes: str, is_open: str, starts: str) -> str:
+    return _ADD.format(move=_MOVE.format(changes=changes, open=is_open), starts=starts)
+
+
+#: One statement for user messages, one for other messages, one for events of own types.
+APPEND_USER: Final = _statement(_USER_CHANGES, _FREE, "turn = version")
+APPEND_OTHER: Final = _statement(_OTHER_CHANGES, _FREE, "FALSE")
+APPEND_OWN: Final = _statement(_OWN_CHANGES, _ALIVE, "FALSE")
+
+_LARGEST: Final = 2**63
+
+
+def fits(batch: Batch, expected_version: int | None, turn: Turn | None) -> bool:
+    """Whether the batch may go in one statement: a single event that is no boundary, of a caller without a turn."""
+    is_alone = len(batch) == 1 and turn is None and not batch[0].is_boundary
+    return is_alone and (expected_version is None or expected_version < _LARGEST)
 
 
 def append(
     session_id: str, event: SessionEvent, expected_version: int | None, settings: StoreSettings, now: datetime
 ) -> Plan[AppendResult | None]:
-    """Append an event that is no boundary, for a caller without a turn; None where the other plan has to decide."""
-    found = yield Statement(APPEND_ONE, _parameters(session_id, event, expected_version, settings, now))
+    """Append an event that :func:`fits`; None where the other plan has to decide."""
+    is_user = isinstance(event.message, UserMessage)
+    sql = APPEND_USER if is_user else APPEND_OTHER if event.is_message else APPEND_OWN
+    found = yield Statement(sql, _parameters(session_id, event, expected_version, settings, now))
     if not found:
         return None
     position: int = found[0][0]
@@ -75,25 +90,23 @@ def append(
 def _parameters(
     session_id: str, event: SessionEvent, expected_version: int | None, settings: StoreSettings, now: datetime
 ) -> tuple[object, ...]:
-    is_real = event.is_message and not event.is_synthetic
-    is_user = is_real and isinstance(event.message, UserMessage)
     plain = kinds.kind_of(event, starts_turn=False)
+    start = kinds.kind_of(event, starts_turn=True) if isinstance(event.message, UserMessage) else plain
     format_, body = codec.encode_body(event)
     return (
+        1 << start,
+        1 << plain,
         expected_version,
         rows.micros(now),
-        is_user,
-        is_real,
-        event.is_message,  # what waits for a turn (H-11)
         event.branch or "",
         event.run_id,
-        plain,
-        kinds.kind_of(event, starts_turn=True) if is_user else plain,
-        settings.counter.name,
         session_id,
         rows.stored_id(event.id),
         rows.micros(event.timestamp),
+        start,
+        plain,
         format_,
+        settings.counter.name,
         None if event.message is None else message_tokens(event.message, settings.counter),
         event.type.name if kinds.code_of(plain) == kinds.OWN else None,
         event.branch,

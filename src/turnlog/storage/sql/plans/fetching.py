@@ -114,7 +114,7 @@ def fetch_whole_turns(field: Field, limit: int) -> Plan[Rows]:
     ((least, high),) = field.ranges
     first = max(least, high - limit + 1)
     text = sql.in_whole_turns(only_messages=field.only_messages)
-    fetched = yield Statement(text, (field.key, least, field.key, first, high))
+    fetched = yield Statement(text, (field.key, least, field.key, first, high), last=True)
     check_contiguous(field.session_id, fetched[0][0] if fetched else first, high, len(fetched))
     return fetched
 

@@ -19,13 +19,17 @@ from turnlog.storage.sql.statements import Statement
 
 def version(session_id: str, now: datetime) -> Plan[int]:
     """The log's version; 0 for an unknown session."""
-    head = yield from find_head(session_id, now)
-    return 0 if head is None else head.version
+    found = yield Statement(sql.HEAD, (session_id,), last=True)
+    head = rows.head(found[0]) if found else None
+    return 0 if head is None or head.is_gone(now) else head.version
 
 
 def settle(session_id: str, key: int, batch: Sequence[SessionEvent], now: datetime) -> Plan[AppendResult | None]:
-    """What the log holds of a batch whose commit gave no answer: all, or None; raises if it cannot tell (R-14)."""
-    head = yield from find_head(session_id, now)
+    """What the log holds of a batch whose commit gave no answer: all, or None; raises if it cannot tell (R-14).
+
+    The head is locked: on a server that transaction may still be under way, and holds the lock until it has ended.
+    """
+    head = yield from find_head(session_id, now, lock=True)
     if head is None or head.key != key:
         # The log was there when the batch was written: whether it went with the batch or without it, nobody knows.
         raise SessionNotFoundError(session_id)
@@ -43,7 +47,7 @@ def find_events(
     if head is None:
         return []
     if run_id is not None:
-        found = yield Statement(sql.OF_RUN, (head.key, rows.stored_id(check_name("run id", run_id))))
+        found = yield Statement(sql.OF_RUN, (head.key, rows.stored_id(check_name("run id", run_id))), last=True)
         return rows.events(session_id, found)
     ids = [check_name("event id", event_id) for event_id in event_ids or ()]
     stored = yield from find_by_ids(session_id, head.key, ids)

@@ -21,7 +21,7 @@ from turnlog.storage.sql.statements import Row, Statement
 
 def find(session_id: str, now: datetime) -> Plan[Session | None]:
     """The session, if it is there at ``now``."""
-    found = yield Statement(sql.SESSION, (session_id,))
+    found = yield Statement(sql.SESSION, (session_id,), last=True)
     if not found:
         return None
     session = rows.session(found[0])
@@ -78,7 +78,7 @@ def delete_expired(before: datetime, now: datetime, limit: int) -> Plan[int]:
     """One bounded step of the sweep; each candidate is looked at by the statement that removes it."""
     check_count("batch_size", limit, least=1)
     expired = (rows.micros(min(before, now)), rows.micros(now))
-    removed = yield Statement(sql.REMOVE_EXPIRED, (*expired, limit, *expired))
+    removed = yield Statement(sql.REMOVE_EXPIRED, (*expired, limit, *expired), last=True)
     count: int = removed[0][0]
     return count
 
@@ -92,7 +92,7 @@ def list_sessions(
     micros = rows.micros(now)
     place = _read_cursor(cursor, newest_first)
     # One more than asked for tells whether there is a next page. No engine counts further than 64 bits.
-    found = yield Statement(text, (*(attribute or ()), micros, micros, *place, min(limit, 2**31) + 1))
+    found = yield Statement(text, (*(attribute or ()), micros, micros, *place, min(limit, 2**31) + 1), last=True)
     page = found[:limit]
     more = f"{page[-1][1]}:{page[-1][6]}" if len(found) > limit else None
     return SessionPage(

@@ -8,6 +8,6 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("postgres", "psycopg") from error
 
-from turnlog.storage.sql.drivers.postgres.options import PostgresOptions
+from turnlog.storage.sql.drivers.postgres.options import PostgresOptions, options_of
 
-__all__ = ["AsyncPostgresDriver", "PostgresDriver", "PostgresOptions"]
+__all__ = ["AsyncPostgresDriver", "PostgresDriver", "PostgresOptions", "options_of"]

@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Self, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
+from psycopg.errors import Diagnostic
+from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool
 
-from turnlog.errors import StoreBusyError, StoreClosedError, StoreError, StoreUnavailableError
+from turnlog.errors import StoreBusyError, StoreError, StoreUnavailableError
 from turnlog.storage.protocol import Durability
 from turnlog.storage.sql.driver import CommitFailedError, UniqueViolationError
 from turnlog.storage.sql.drivers.postgres.colours import shielded
-from turnlog.storage.sql.drivers.postgres.durability import SETTINGS, durability_of, schema_fault
-from turnlog.storage.sql.drivers.postgres.errors import RETRIED, translation
+from turnlog.storage.sql.drivers.postgres.durability import (
+    HAS_SETTINGS,
+    NAMES,
+    SCHEMA,
+    SETTINGS,
+    durability_of,
+    fault_of,
+)
+from turnlog.storage.sql.drivers.postgres.errors import LostError, UndoneError, met, translation
 from turnlog.storage.sql.drivers.postgres.options import PostgresOptions, for_server
+from turnlog.storage.sql.drivers.postgres.pools import AsyncPools
+from turnlog.storage.sql.drivers.postgres.running import (
+    BEGIN_READING,
+    BEGIN_WRITING,
+    COMMIT,
+    Run,
+    rows_of,
+    says_unconfirmed,
+)
 from turnlog.storage.sql.plans.plan import Plan, PlanFactory
 from turnlog.storage.sql.statements import Rows, Statement
 
 T = TypeVar("T")
 
-#: Transactions that one write may take: deadlocks and lost connections are rare, and never endless.
+#: Transactions that one call may take: deadlocks and lost connections are rare, and never endless.
 _MOST_ATTEMPTS = 6
 _FIRST_PAUSE = 0.01
 
@@ -31,42 +49,43 @@ _FIRST_PAUSE = 0.01
 class AsyncPostgresDriver:
     """Runs plans on a pool. One given by the caller is used and left open; one of its own is closed with the driver."""
 
+    #: PostgreSQL's statements may change a row and use what they have changed.
+    changes_at_once = True
+
     def __init__(self, options: PostgresOptions, pool: AsyncConnectionPool[AsyncConnection] | None = None) -> None:
         self._options = options
-        self._own_pool = pool is None
-        self._pool: AsyncConnectionPool[AsyncConnection] | None = pool
-        self._opening = asyncio.Lock()
+        self._pools = AsyncPools(options, pool)
         self._durability: Durability | None = None
-        self._closed = False
 
     async def open(self) -> None:
         """Connect, and make sure that the database is a turnlog store at our schema; it is not changed here (R-13)."""
-        async with self._opening:
-            if self._closed:
-                raise StoreClosedError("the store is closed")
-            if self._durability is not None:
-                return
-            if self._pool is None:
-                self._pool = AsyncConnectionPool(
-                    self._options.conninfo,
-                    min_size=self._options.pool_min,
-                    max_size=self._options.pool_max,
-                    timeout=self._options.pool_timeout,
-                    kwargs={"autocommit": True},
-                    open=False,
-                )
-                await self._pool.open()
-            try:
-                async with self._pool.connection() as connection:
-                    settings = {name: (await self._execute(connection, sql))[0][0] for name, sql in SETTINGS.items()}
-            except psycopg.Error as error:
-                raise translation(error, self._options.place) from error
-            fault = schema_fault(settings, self._options.place)
-            if fault is not None:
-                raise fault
-            self._durability = durability_of(settings)
+        if self._durability is not None:
+            return
+        await self._pools.current()
+        if self._pools.is_given:
+            async with self._lent() as lent:
+                self._durability = await self._checked(lent.connection)
+            return
+        # A connection of its own says at once why there is none; the pool would go on trying.
+        try:
+            async with await AsyncConnection.connect(self._options.conninfo, autocommit=True) as connection:
+                self._durability = await self._checked(connection)
+        except psycopg.Error as error:
+            raise translation(error, self._options.place) from error
 
-    changes_at_once = True
+    async def _checked(self, connection: AsyncConnection) -> Durability:
+        try:
+            (told,) = await self._execute(connection, Statement(SETTINGS))
+            settings = dict(zip(NAMES, told, strict=True))
+            is_ours = (await self._execute(connection, Statement(HAS_SETTINGS)))[0][0]
+            found = await self._execute(connection, Statement(SCHEMA)) if is_ours else []
+        except psycopg.Error as error:
+            raise translation(error, self._options.place) from error
+        schema = int(found[0][0]) if found else 0
+        fault = fault_of(settings, schema, self._options.place, unsafe=self._options.unsafe)
+        if fault is not None:
+            raise fault
+        return durability_of(settings)
 
     async def write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
         """See ``turnlog.storage.sql.driver.AsyncDriver``: the statement is sent once, and commits itself."""
@@ -74,109 +93,128 @@ class AsyncPostgresDriver:
 
     async def _write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
         await self.open()
-        try:
-            async with self._connection() as connection:
-                return await self._plan(connection, make())
-        except (UniqueViolationError, _UndoneError):
-            return None
-        except StoreUnavailableError as error:
-            raise CommitFailedError(error, None) from error
+        run = Run(make())
+        async with self._lent() as lent:
+            run.begin()
+            try:
+                if run.due is not None:
+                    run.answer((await self._send(lent.connection, [run.due]))[0])
+            except (UniqueViolationError, UndoneError):
+                return None
+            except LostError as lost:
+                raise CommitFailedError(StoreUnavailableError(str(lost)), None) from lost.cause
+            finally:
+                run.close()
+            lent.check_confirmed(run.result)
+            return run.result
 
     async def write(self, make: PlanFactory[T]) -> T:
         """See ``turnlog.storage.sql.driver.AsyncDriver``; goes on when the caller is cancelled."""
         return await shielded(self._write(make))
 
+    async def settle(self, make: Callable[[], Plan[T]]) -> T:
+        """See ``turnlog.storage.sql.driver.AsyncDriver``.
+
+        It takes a lock, so that its own commit waits for the synchronous standbys that what it has found needs too.
+        """
+        return await self.write(lambda _: make())
+
     async def _write(self, make: PlanFactory[T]) -> T:
-        await self.open()
         refused = 0
         for attempt in range(_MOST_ATTEMPTS):
             try:
-                return await self._transaction(make, refused)
+                return await self._transaction(Run(make(refused)), BEGIN_WRITING)
             except UniqueViolationError:
                 refused += 1
-            except (_UndoneError, StoreUnavailableError) as error:
-                if attempt == _MOST_ATTEMPTS - 1:
-                    raise self._given_up(error) from error
-            await asyncio.sleep(_pause(attempt))
+            except (UndoneError, LostError) as error:
+                await self._before_another(attempt, error)
         raise StoreError("a unique key was violated again after looking first")
-
-    async def _transaction(self, make: PlanFactory[T], refused: int) -> T:
-        """Run the plan once. Whatever fails before COMMIT is sent has stored nothing."""
-        async with self._connection() as connection:
-            await self._run(connection, "BEGIN")
-            result = await self._plan(connection, make(refused))
-            try:
-                await connection.execute("COMMIT")
-            except RETRIED as error:
-                raise _UndoneError(str(error)) from error
-            except psycopg.Error as error:
-                cause = translation(error, self._options.place)
-                raise CommitFailedError(StoreError(str(cause)), result) from error
-            return result
 
     async def read(self, make: Callable[[], Plan[T]]) -> T:
         """See ``turnlog.storage.sql.driver.AsyncDriver``."""
-        await self.open()
-        for attempt in range(_MOST_ATTEMPTS - 1):
+        for attempt in range(_MOST_ATTEMPTS):
             try:
-                return await self._snapshot(make)
-            except (_UndoneError, StoreUnavailableError):
-                await asyncio.sleep(_pause(attempt))
-        return await self._snapshot(make)
+                return await self._transaction(Run(make()), BEGIN_READING)
+            except (UndoneError, LostError) as error:
+                await self._before_another(attempt, error)
+            except CommitFailedError as unheard:
+                await self._before_another(attempt, LostError(unheard.cause))
+        raise AssertionError
 
-    async def _snapshot(self, make: Callable[[], Plan[T]]) -> T:
-        async with self._connection() as connection:
-            await self._run(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            result = await self._plan(connection, make())
-            await self._run(connection, "COMMIT")
-            return result
+    async def _before_another(self, attempt: int, error: UndoneError | LostError) -> None:
+        """Wait a little, and see that the pool has connections that work; raises when it was the last attempt."""
+        is_last = attempt == _MOST_ATTEMPTS - 1
+        if isinstance(error, LostError):
+            if is_last:
+                raise error.cause from error.cause.__cause__
+            await self._pools.refresh()
+        elif is_last:
+            message = f"{self._options.place}: the server undid the transaction {_MOST_ATTEMPTS} times: {error}"
+            raise StoreBusyError(message) from error.__cause__
+        await asyncio.sleep(_pause(attempt))
 
-    def _connection(self) -> _Borrowed:
-        if self._pool is None or self._closed:
-            raise StoreClosedError("the store is closed")
-        return _Borrowed(self._pool, self._options.place)
+    async def _transaction(self, run: Run[T], begin: Statement) -> T:
+        """Run the plan once. Whatever fails before COMMIT is sent has stored nothing.
 
-    async def _plan(self, connection: AsyncConnection, plan: Plan[T]) -> T:
+        BEGIN goes with the first statement, COMMIT with the last, where the plan knows which that is.
+        """
+        await self.open()
+        async with self._lent() as lent:
+            opening = [begin]
+            try:
+                run.begin()
+                while (due := run.due) is not None:
+                    if due.last and opening == [BEGIN_READING]:
+                        run.answer((await self._send(lent.connection, [due]))[0])  # a snapshot by itself
+                        return run.result
+                    if due.last:
+                        rows = await self._commit(lent, [*opening, due, COMMIT], due.decided)
+                        run.answer(rows[len(opening)])
+                        return run.result
+                    rows = await self._send(lent.connection, [*opening, due])
+                    run.answer(rows[-1])
+                    opening = []
+                if not opening:
+                    await self._commit(lent, [COMMIT], run.result)
+            finally:
+                run.close()
+            return run.result
+
+    async def _commit(self, lent: _Lent, statements: Sequence[Statement], decided: object) -> list[Rows]:
+        """Send what ends in COMMIT; raises ``CommitFailedError`` where nobody knows whether it took effect."""
         try:
-            statement = next(plan)
-            while True:
-                try:
-                    rows = await self._statement(connection, statement)
-                except RETRIED as error:
-                    raise _UndoneError(str(error)) from error
-                except psycopg.Error as error:
-                    raise translation(error, self._options.place) from error
-                statement = plan.send(rows)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        finally:
-            plan.close()
+            rows = await self._send(lent.connection, statements)
+        except LostError as lost:
+            raise CommitFailedError(StoreUnavailableError(str(lost)), decided) from lost.cause
+        lent.check_confirmed(decided)
+        return rows
 
-    async def _run(self, connection: AsyncConnection, sql: str) -> None:
+    async def _send(self, connection: AsyncConnection, statements: Sequence[Statement]) -> list[Rows]:
+        """The answers to statements that are sent together: one round trip. One that fails undoes the others."""
         try:
-            await self._execute(connection, sql)
+            if len(statements) == 1:
+                return [await self._execute(connection, statements[0])]
+            async with connection.pipeline():
+                cursors = [await self._begun(connection, statement) for statement in statements]
+            return [rows_of(cursor) or await cursor.fetchall() for cursor in cursors]
         except psycopg.Error as error:
-            raise translation(error, self._options.place) from error
+            raise met(error, connection, self._options.place) from error
 
-    async def _statement(self, connection: AsyncConnection, statement: Statement) -> Rows:
-        sql = for_server(statement.sql).encode()
-        async with connection.cursor() as cursor:
-            if statement.many:
-                await cursor.executemany(sql, statement.parameters)
-            else:
-                await cursor.execute(sql, statement.parameters)
-            return [(cursor.rowcount,)] if cursor.description is None else await cursor.fetchall()
+    async def _execute(self, connection: AsyncConnection, statement: Statement) -> Rows:
+        cursor = await self._begun(connection, statement)
+        return rows_of(cursor) or await cursor.fetchall()
 
-    async def _execute(self, connection: AsyncConnection, sql: str) -> Rows:
-        return await self._statement(connection, Statement(sql))
+    async def _begun(self, connection: AsyncConnection, statement: Statement) -> AsyncCursor[tuple[object, ...]]:
+        """A cursor of our own kind, whatever the connection has been told to make."""
+        cursor = AsyncCursor(connection, row_factory=tuple_row)
+        if statement.many:
+            await cursor.executemany(for_server(statement.sql), statement.parameters)
+        else:
+            await cursor.execute(for_server(statement.sql), statement.parameters)
+        return cursor
 
-    def _given_up(self, error: Exception) -> StoreError:
-        if isinstance(error, StoreError):
-            return error
-        return StoreBusyError(
-            f"{self._options.place}: the server undid the transaction {_MOST_ATTEMPTS} times: {error}"
-        )
+    def _lent(self) -> _Lent:
+        return _Lent(self._pools, self._options.place)
 
     def durability(self) -> Durability:
         """See ``turnlog.storage.sql.driver.AsyncDriver``."""
@@ -186,9 +224,7 @@ class AsyncPostgresDriver:
 
     async def close(self) -> None:
         """See ``turnlog.storage.sql.driver.AsyncDriver``."""
-        self._closed = True
-        if self._pool is not None and self._own_pool:
-            await self._pool.close()
+        await self._pools.close()
 
 
 def _pause(attempt: int) -> float:
@@ -196,31 +232,48 @@ def _pause(attempt: int) -> float:
     return _FIRST_PAUSE * 2.0**attempt * random.random()  # noqa: S311 - spreads tries, guards nothing
 
 
-class _UndoneError(Exception):
-    """The server has undone the transaction: a deadlock, or a serialisation failure."""
+class _Lent:
+    """A connection of the pool, in autocommit. What is left open on it is undone, or the connection given up."""
 
-
-class _Borrowed:
-    """A connection of the pool. What is left open on it when the block fails is undone, or the connection given up."""
-
-    def __init__(self, pool: AsyncConnectionPool[AsyncConnection], place: str) -> None:
-        self._pool = pool
+    def __init__(self, pools: AsyncPools, place: str) -> None:
+        self._pools = pools
         self._place = place
-        self._connection: AsyncConnection | None = None
+        self._is_unconfirmed = False
 
-    async def __aenter__(self) -> AsyncConnection:
+    async def __aenter__(self) -> Self:
+        self._pool = await self._pools.current()
         try:
-            self._connection = await self._pool.getconn()
+            self.connection = await self._pool.getconn()
         except psycopg.Error as error:
             raise translation(error, self._place) from error
-        return self._connection
+        self.connection.add_notice_handler(self._noted)
+        self._has_autocommit = self.connection.autocommit
+        if not self._has_autocommit:
+            await self.connection.set_autocommit(True)
+        return self
+
+    def _noted(self, diagnostic: Diagnostic) -> None:
+        self._is_unconfirmed = self._is_unconfirmed or says_unconfirmed(diagnostic)
+
+    def check_confirmed(self, decided: object) -> None:
+        """Raise ``CommitFailedError`` if a commit was not confirmed by the standby that it had to wait for."""
+        if self._is_unconfirmed:
+            raise CommitFailedError(StoreUnavailableError("no synchronous standby has confirmed the commit"), decided)
 
     async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
-        if self._connection is None:
-            return
-        if error is not None:
-            try:
-                await self._connection.rollback()
-            except psycopg.Error:
-                await self._connection.close()
-        await self._pool.putconn(self._connection)
+        await shielded(self._give_back())
+
+    async def _give_back(self) -> bool:
+        """Return whether it may be used again."""
+        connection = self.connection
+        connection.remove_notice_handler(self._noted)
+        try:
+            if connection.info.transaction_status:
+                await connection.rollback()
+            if not self._has_autocommit and not connection.closed:
+                await connection.set_autocommit(False)
+        except psycopg.Error:
+            await connection.close()
+        finally:
+            await self._pool.putconn(connection)
+        return not connection.closed

@@ -5,28 +5,45 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Self, TypeVar
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, Cursor
+from psycopg.errors import Diagnostic
+from psycopg.rows import tuple_row
 from psycopg_pool import ConnectionPool
 
-from turnlog.errors import StoreBusyError, StoreClosedError, StoreError, StoreUnavailableError
+from turnlog.errors import StoreBusyError, StoreError, StoreUnavailableError
 from turnlog.storage.protocol import Durability
 from turnlog.storage.sql.driver import CommitFailedError, UniqueViolationError
 from turnlog.storage.sql.drivers.postgres.colours import done
-from turnlog.storage.sql.drivers.postgres.durability import SETTINGS, durability_of, schema_fault
-from turnlog.storage.sql.drivers.postgres.errors import RETRIED, translation
+from turnlog.storage.sql.drivers.postgres.durability import (
+    HAS_SETTINGS,
+    NAMES,
+    SCHEMA,
+    SETTINGS,
+    durability_of,
+    fault_of,
+)
+from turnlog.storage.sql.drivers.postgres.errors import LostError, UndoneError, met, translation
 from turnlog.storage.sql.drivers.postgres.options import PostgresOptions, for_server
+from turnlog.storage.sql.drivers.postgres.pools import Pools
+from turnlog.storage.sql.drivers.postgres.running import (
+    BEGIN_READING,
+    BEGIN_WRITING,
+    COMMIT,
+    Run,
+    rows_of,
+    says_unconfirmed,
+)
 from turnlog.storage.sql.plans.plan import Plan, PlanFactory
 from turnlog.storage.sql.statements import Rows, Statement
 
 T = TypeVar("T")
 
-#: Transactions that one write may take: deadlocks and lost connections are rare, and never endless.
+#: Transactions that one call may take: deadlocks and lost connections are rare, and never endless.
 _MOST_ATTEMPTS = 6
 _FIRST_PAUSE = 0.01
 
@@ -34,42 +51,43 @@ _FIRST_PAUSE = 0.01
 class PostgresDriver:
     """Runs plans on a pool. One given by the caller is used and left open; one of its own is closed with the driver."""
 
+    #: PostgreSQL's statements may change a row and use what they have changed.
+    changes_at_once = True
+
     def __init__(self, options: PostgresOptions, pool: ConnectionPool[Connection] | None = None) -> None:
         self._options = options
-        self._own_pool = pool is None
-        self._pool: ConnectionPool[Connection] | None = pool
-        self._opening = threading.Lock()
+        self._pools = Pools(options, pool)
         self._durability: Durability | None = None
-        self._closed = False
 
     def open(self) -> None:
         """Connect, and make sure that the database is a turnlog store at our schema; it is not changed here (R-13)."""
-        with self._opening:
-            if self._closed:
-                raise StoreClosedError("the store is closed")
-            if self._durability is not None:
-                return
-            if self._pool is None:
-                self._pool = ConnectionPool(
-                    self._options.conninfo,
-                    min_size=self._options.pool_min,
-                    max_size=self._options.pool_max,
-                    timeout=self._options.pool_timeout,
-                    kwargs={"autocommit": True},
-                    open=False,
-                )
-                self._pool.open()
-            try:
-                with self._pool.connection() as connection:
-                    settings = {name: self._execute(connection, sql)[0][0] for name, sql in SETTINGS.items()}
-            except psycopg.Error as error:
-                raise translation(error, self._options.place) from error
-            fault = schema_fault(settings, self._options.place)
-            if fault is not None:
-                raise fault
-            self._durability = durability_of(settings)
+        if self._durability is not None:
+            return
+        self._pools.current()
+        if self._pools.is_given:
+            with self._lent() as lent:
+                self._durability = self._checked(lent.connection)
+            return
+        # A connection of its own says at once why there is none; the pool would go on trying.
+        try:
+            with Connection.connect(self._options.conninfo, autocommit=True) as connection:
+                self._durability = self._checked(connection)
+        except psycopg.Error as error:
+            raise translation(error, self._options.place) from error
 
-    changes_at_once = True
+    def _checked(self, connection: Connection) -> Durability:
+        try:
+            (told,) = self._execute(connection, Statement(SETTINGS))
+            settings = dict(zip(NAMES, told, strict=True))
+            is_ours = self._execute(connection, Statement(HAS_SETTINGS))[0][0]
+            found = self._execute(connection, Statement(SCHEMA)) if is_ours else []
+        except psycopg.Error as error:
+            raise translation(error, self._options.place) from error
+        schema = int(found[0][0]) if found else 0
+        fault = fault_of(settings, schema, self._options.place, unsafe=self._options.unsafe)
+        if fault is not None:
+            raise fault
+        return durability_of(settings)
 
     def write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
         """See ``turnlog.storage.sql.driver.Driver``: the statement is sent once, and commits itself."""
@@ -77,109 +95,128 @@ class PostgresDriver:
 
     def _write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
         self.open()
-        try:
-            with self._connection() as connection:
-                return self._plan(connection, make())
-        except (UniqueViolationError, _UndoneError):
-            return None
-        except StoreUnavailableError as error:
-            raise CommitFailedError(error, None) from error
+        run = Run(make())
+        with self._lent() as lent:
+            run.begin()
+            try:
+                if run.due is not None:
+                    run.answer(self._send(lent.connection, [run.due])[0])
+            except (UniqueViolationError, UndoneError):
+                return None
+            except LostError as lost:
+                raise CommitFailedError(StoreUnavailableError(str(lost)), None) from lost.cause
+            finally:
+                run.close()
+            lent.check_confirmed(run.result)
+            return run.result
 
     def write(self, make: PlanFactory[T]) -> T:
         """See ``turnlog.storage.sql.driver.Driver``; goes on when the caller is cancelled."""
         return done(self._write(make))
 
+    def settle(self, make: Callable[[], Plan[T]]) -> T:
+        """See ``turnlog.storage.sql.driver.Driver``.
+
+        It takes a lock, so that its own commit waits for the synchronous standbys that what it has found needs too.
+        """
+        return self.write(lambda _: make())
+
     def _write(self, make: PlanFactory[T]) -> T:
-        self.open()
         refused = 0
         for attempt in range(_MOST_ATTEMPTS):
             try:
-                return self._transaction(make, refused)
+                return self._transaction(Run(make(refused)), BEGIN_WRITING)
             except UniqueViolationError:
                 refused += 1
-            except (_UndoneError, StoreUnavailableError) as error:
-                if attempt == _MOST_ATTEMPTS - 1:
-                    raise self._given_up(error) from error
-            time.sleep(_pause(attempt))
+            except (UndoneError, LostError) as error:
+                self._before_another(attempt, error)
         raise StoreError("a unique key was violated again after looking first")
-
-    def _transaction(self, make: PlanFactory[T], refused: int) -> T:
-        """Run the plan once. Whatever fails before COMMIT is sent has stored nothing."""
-        with self._connection() as connection:
-            self._run(connection, "BEGIN")
-            result = self._plan(connection, make(refused))
-            try:
-                connection.execute("COMMIT")
-            except RETRIED as error:
-                raise _UndoneError(str(error)) from error
-            except psycopg.Error as error:
-                cause = translation(error, self._options.place)
-                raise CommitFailedError(StoreError(str(cause)), result) from error
-            return result
 
     def read(self, make: Callable[[], Plan[T]]) -> T:
         """See ``turnlog.storage.sql.driver.Driver``."""
-        self.open()
-        for attempt in range(_MOST_ATTEMPTS - 1):
+        for attempt in range(_MOST_ATTEMPTS):
             try:
-                return self._snapshot(make)
-            except (_UndoneError, StoreUnavailableError):
-                time.sleep(_pause(attempt))
-        return self._snapshot(make)
+                return self._transaction(Run(make()), BEGIN_READING)
+            except (UndoneError, LostError) as error:
+                self._before_another(attempt, error)
+            except CommitFailedError as unheard:
+                self._before_another(attempt, LostError(unheard.cause))
+        raise AssertionError
 
-    def _snapshot(self, make: Callable[[], Plan[T]]) -> T:
-        with self._connection() as connection:
-            self._run(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            result = self._plan(connection, make())
-            self._run(connection, "COMMIT")
-            return result
+    def _before_another(self, attempt: int, error: UndoneError | LostError) -> None:
+        """Wait a little, and see that the pool has connections that work; raises when it was the last attempt."""
+        is_last = attempt == _MOST_ATTEMPTS - 1
+        if isinstance(error, LostError):
+            if is_last:
+                raise error.cause from error.cause.__cause__
+            self._pools.refresh()
+        elif is_last:
+            message = f"{self._options.place}: the server undid the transaction {_MOST_ATTEMPTS} times: {error}"
+            raise StoreBusyError(message) from error.__cause__
+        time.sleep(_pause(attempt))
 
-    def _connection(self) -> _Borrowed:
-        if self._pool is None or self._closed:
-            raise StoreClosedError("the store is closed")
-        return _Borrowed(self._pool, self._options.place)
+    def _transaction(self, run: Run[T], begin: Statement) -> T:
+        """Run the plan once. Whatever fails before COMMIT is sent has stored nothing.
 
-    def _plan(self, connection: Connection, plan: Plan[T]) -> T:
+        BEGIN goes with the first statement, COMMIT with the last, where the plan knows which that is.
+        """
+        self.open()
+        with self._lent() as lent:
+            opening = [begin]
+            try:
+                run.begin()
+                while (due := run.due) is not None:
+                    if due.last and opening == [BEGIN_READING]:
+                        run.answer(self._send(lent.connection, [due])[0])  # a snapshot by itself
+                        return run.result
+                    if due.last:
+                        rows = self._commit(lent, [*opening, due, COMMIT], due.decided)
+                        run.answer(rows[len(opening)])
+                        return run.result
+                    rows = self._send(lent.connection, [*opening, due])
+                    run.answer(rows[-1])
+                    opening = []
+                if not opening:
+                    self._commit(lent, [COMMIT], run.result)
+            finally:
+                run.close()
+            return run.result
+
+    def _commit(self, lent: _Lent, statements: Sequence[Statement], decided: object) -> list[Rows]:
+        """Send what ends in COMMIT; raises ``CommitFailedError`` where nobody knows whether it took effect."""
         try:
-            statement = next(plan)
-            while True:
-                try:
-                    rows = self._statement(connection, statement)
-                except RETRIED as error:
-                    raise _UndoneError(str(error)) from error
-                except psycopg.Error as error:
-                    raise translation(error, self._options.place) from error
-                statement = plan.send(rows)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        finally:
-            plan.close()
+            rows = self._send(lent.connection, statements)
+        except LostError as lost:
+            raise CommitFailedError(StoreUnavailableError(str(lost)), decided) from lost.cause
+        lent.check_confirmed(decided)
+        return rows
 
-    def _run(self, connection: Connection, sql: str) -> None:
+    def _send(self, connection: Connection, statements: Sequence[Statement]) -> list[Rows]:
+        """The answers to statements that are sent together: one round trip. One that fails undoes the others."""
         try:
-            self._execute(connection, sql)
+            if len(statements) == 1:
+                return [self._execute(connection, statements[0])]
+            with connection.pipeline():
+                cursors = [self._begun(connection, statement) for statement in statements]
+            return [rows_of(cursor) or cursor.fetchall() for cursor in cursors]
         except psycopg.Error as error:
-            raise translation(error, self._options.place) from error
+            raise met(error, connection, self._options.place) from error
 
-    def _statement(self, connection: Connection, statement: Statement) -> Rows:
-        sql = for_server(statement.sql).encode()
-        with connection.cursor() as cursor:
-            if statement.many:
-                cursor.executemany(sql, statement.parameters)
-            else:
-                cursor.execute(sql, statement.parameters)
-            return [(cursor.rowcount,)] if cursor.description is None else cursor.fetchall()
+    def _execute(self, connection: Connection, statement: Statement) -> Rows:
+        cursor = self._begun(connection, statement)
+        return rows_of(cursor) or cursor.fetchall()
 
-    def _execute(self, connection: Connection, sql: str) -> Rows:
-        return self._statement(connection, Statement(sql))
+    def _begun(self, connection: Connection, statement: Statement) -> Cursor[tuple[object, ...]]:
+        """A cursor of our own kind, whatever the connection has been told to make."""
+        cursor = Cursor(connection, row_factory=tuple_row)
+        if statement.many:
+            cursor.executemany(for_server(statement.sql), statement.parameters)
+        else:
+            cursor.execute(for_server(statement.sql), statement.parameters)
+        return cursor
 
-    def _given_up(self, error: Exception) -> StoreError:
-        if isinstance(error, StoreError):
-            return error
-        return StoreBusyError(
-            f"{self._options.place}: the server undid the transaction {_MOST_ATTEMPTS} times: {error}"
-        )
+    def _lent(self) -> _Lent:
+        return _Lent(self._pools, self._options.place)
 
     def durability(self) -> Durability:
         """See ``turnlog.storage.sql.driver.Driver``."""
@@ -189,9 +226,7 @@ class PostgresDriver:
 
     def close(self) -> None:
         """See ``turnlog.storage.sql.driver.Driver``."""
-        self._closed = True
-        if self._pool is not None and self._own_pool:
-            self._pool.close()
+        self._pools.close()
 
 
 def _pause(attempt: int) -> float:
@@ -199,31 +234,48 @@ def _pause(attempt: int) -> float:
     return _FIRST_PAUSE * 2.0**attempt * random.random()  # noqa: S311 - spreads tries, guards nothing
 
 
-class _UndoneError(Exception):
-    """The server has undone the transaction: a deadlock, or a serialisation failure."""
+class _Lent:
+    """A connection of the pool, in autocommit. What is left open on it is undone, or the connection given up."""
 
-
-class _Borrowed:
-    """A connection of the pool. What is left open on it when the block fails is undone, or the connection given up."""
-
-    def __init__(self, pool: ConnectionPool[Connection], place: str) -> None:
-        self._pool = pool
+    def __init__(self, pools: Pools, place: str) -> None:
+        self._pools = pools
         self._place = place
-        self._connection: Connection | None = None
+        self._is_unconfirmed = False
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> Self:
+        self._pool = self._pools.current()
         try:
-            self._connection = self._pool.getconn()
+            self.connection = self._pool.getconn()
         except psycopg.Error as error:
             raise translation(error, self._place) from error
-        return self._connection
+        self.connection.add_notice_handler(self._noted)
+        self._has_autocommit = self.connection.autocommit
+        if not self._has_autocommit:
+            self.connection.set_autocommit(True)
+        return self
+
+    def _noted(self, diagnostic: Diagnostic) -> None:
+        self._is_unconfirmed = self._is_unconfirmed or says_unconfirmed(diagnostic)
+
+    def check_confirmed(self, decided: object) -> None:
+        """Raise ``CommitFailedError`` if a commit was not confirmed by the standby that it had to wait for."""
+        if self._is_unconfirmed:
+            raise CommitFailedError(StoreUnavailableError("no synchronous standby has confirmed the commit"), decided)
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        if self._connection is None:
-            return
-        if error is not None:
-            try:
-                self._connection.rollback()
-            except psycopg.Error:
-                self._connection.close()
-        self._pool.putconn(self._connection)
+        done(self._give_back())
+
+    def _give_back(self) -> bool:
+        """Return whether it may be used again."""
+        connection = self.connection
+        connection.remove_notice_handler(self._noted)
+        try:
+            if connection.info.transaction_status:
+                connection.rollback()
+            if not self._has_autocommit and not connection.closed:
+                connection.set_autocommit(False)
+        except psycopg.Error:
+            connection.close()
+        finally:
+            self._pool.putconn(connection)
+        return not connection.closed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import psycopg
 from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout
@@ -16,8 +18,32 @@ from turnlog.errors import (
 )
 from turnlog.storage.sql.driver import UniqueViolationError
 
-#: Undone by the server for another's sake: the plan is made anew.
-RETRIED = (errors.SerializationFailure, errors.DeadlockDetected)
+
+class UndoneError(Exception):
+    """The server has undone the transaction for another's sake: a deadlock, or a serialisation failure."""
+
+
+class LostError(Exception):
+    """The connection is gone, or of no use for writing; ``cause`` is the error of ours that stands for it."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+_UNDONE: Final = (errors.SerializationFailure, errors.DeadlockDetected)
+_ENDS_THE_CONNECTION: Final = ("FATAL", "PANIC")
+
+
+def met(error: psycopg.Error, connection: psycopg.BaseConnection[Any], place: str) -> Exception:
+    """What has happened on a connection: undone, lost, refused by a unique key, or an error for the caller."""
+    if isinstance(error, _UNDONE):
+        return UndoneError(str(error))
+    is_over = connection.closed or error.diag.severity_nonlocalized in _ENDS_THE_CONNECTION
+    # A primary that has become a standby answers still: the next connection may lead to its successor.
+    if is_over or isinstance(error, errors.ReadOnlySqlTransaction):
+        return LostError(translation(error, place))
+    return translation(error, place)
 
 
 def translation(error: psycopg.Error, place: str) -> Exception:  # noqa: PLR0911 - one for each kind of error
@@ -26,7 +52,7 @@ def translation(error: psycopg.Error, place: str) -> Exception:  # noqa: PLR0911
         case errors.UniqueViolation():
             return UniqueViolationError(str(error))
         case PoolClosed():
-            return StoreClosedError("the store is closed")
+            return StoreClosedError(f"the store is closed: {error}")
         case PoolTimeout():
             return StoreUnavailableError(f"no connection to {place} was free, or could be made, in time: {error}")
         case errors.LockNotAvailable() | errors.QueryCanceled():

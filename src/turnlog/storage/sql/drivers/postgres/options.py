@@ -1,29 +1,43 @@
-"""Where a PostgreSQL store lies, and what may be said of it."""
+"""Where a PostgreSQL store lies, and how it is used."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from urllib.parse import urlsplit
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 from msgspec import Struct
 
 from turnlog.errors import InvalidValueError
 
+#: Seconds that a lock may be waited for.
+_LONGEST_WAIT: Final = 3600
+
 
 class PostgresOptions(Struct, frozen=True, kw_only=True):
     """How to reach a server: connection information as libpq takes it, and the bounds of the pool.
 
-    ``pool_timeout`` is how many seconds a call waits for a free connection.
+    Seconds are how long a call waits for a free connection (``pool_timeout``) and for somebody else's lock
+    (``lock_timeout``), and after how long the server ends a transaction whose program says nothing more
+    (``idle_timeout``; 0: never), so that a machine that is gone does not keep its locks. ``unsafe`` allows servers
+    whose settings may lose acknowledged appends.
     """
 
     conninfo: str
     pool_min: int = 1
     pool_max: int = 8
     pool_timeout: float = 30.0
+    lock_timeout: float = 30.0
+    idle_timeout: float = 300.0
+    unsafe: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.pool_min <= self.pool_max:
             raise InvalidValueError(f"a pool has 1 or more connections: {self.pool_min} to {self.pool_max}")
+        for name in ("pool_timeout", "lock_timeout", "idle_timeout"):
+            if not 0 <= getattr(self, name) <= _LONGEST_WAIT:
+                raise InvalidValueError(f"{name} is 0 to {_LONGEST_WAIT} seconds, not {getattr(self, name)!r}")
 
     @property
     def place(self) -> str:
@@ -34,17 +48,43 @@ class PostgresOptions(Struct, frozen=True, kw_only=True):
         return f"PostgresOptions({self.place})"
 
 
+_OWN: Final[dict[str, Callable[[str], Any]]] = {
+    "pool_min": int,
+    "pool_max": int,
+    "pool_timeout": float,
+    "lock_timeout": float,
+    "idle_timeout": float,
+    "unsafe": lambda text: text.lower() in ("yes", "true", "1"),
+}
+
+
+def options_of(url: str) -> PostgresOptions:
+    """The options in a store's URL: ours are taken out of its query, the rest is libpq's."""
+    parts = urlsplit(url)
+    own: dict[str, Any] = {}
+    others: list[str] = []
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in _OWN:
+            others.append(f"{quote(name)}={quote(value)}")
+            continue
+        try:
+            own[name] = _OWN[name](value)
+        except ValueError:
+            raise InvalidValueError(f"{name} is a number, not {value!r}") from None
+    return PostgresOptions(conninfo=urlunsplit(parts._replace(query="&".join(others))), **own)
+
+
 def shown(conninfo: str) -> str:
     """Connection information without secrets."""
     if "://" in conninfo:
         parts = urlsplit(conninfo)
-        host = parts.hostname or "the local server"
-        return f"postgresql://{host}{f':{parts.port}' if parts.port else ''}{parts.path}"
+        host = parts.netloc.rpartition("@")[2] or "the local server"
+        return f"postgresql://{host}{parts.path}"
     words = (word for word in conninfo.split() if word.partition("=")[0] in ("host", "port", "dbname"))
     return " ".join(words) or "postgresql"
 
 
 @lru_cache(maxsize=1_024)
-def for_server(sql: str) -> str:
+def for_server(sql: str) -> bytes:
     """A statement in the server's own words: its parameter mark, and the row lock that SQLite does without."""
-    return sql.replace("?", "%s").replace("/*FOR UPDATE*/", "FOR UPDATE")
+    return sql.replace("?", "%s").replace("/*FOR UPDATE*/", "FOR UPDATE").encode()

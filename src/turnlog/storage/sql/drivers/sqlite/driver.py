@@ -40,6 +40,10 @@ class SqliteDriver:
         """See ``turnlog.storage.sql.driver.Driver``."""
         return self._database.read(make)
 
+    def settle(self, make: Callable[[], Plan[T]]) -> T:
+        """See ``turnlog.storage.sql.driver.Driver``: what can be read is durable."""
+        return self.read(make)
+
     def durability(self) -> Durability:
         """See ``turnlog.storage.sql.driver.Driver``."""
         return durability_of(self._database)
@@ -91,6 +95,10 @@ class AsyncSqliteDriver:
     async def read(self, make: Callable[[], Plan[T]]) -> T:
         """See ``turnlog.storage.sql.driver.AsyncDriver``."""
         return await self._in_reader(lambda: self._opened().read(make))
+
+    async def settle(self, make: Callable[[], Plan[T]]) -> T:
+        """See ``turnlog.storage.sql.driver.AsyncDriver``: what can be read is durable."""
+        return await self.read(make)
 
     def _in_reader(self, call: Callable[[], T]) -> asyncio.Future[T]:
         self._begin_in_process()
