@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from turnlog.errors import InvalidValueError
 from turnlog.formats.json_fields import is_object
-from turnlog.formats.losses import Notes
+from turnlog.formats.loss import Notes
 from turnlog.formats.text import is_blank
 from turnlog.formats.writing import copied
 from turnlog.log.messages import MediaPart, Message, SystemMessage, TextPart
@@ -19,7 +19,7 @@ class SystemPlace(Struct, frozen=True):
     """Where a provider has its instructions, how they are read, and which blocks they are made of."""
 
     format: str
-    key: str
+    keys: frozenset[str]
     read: Callable[[Any], list[Message]]
     blocks: Callable[[Any], list[dict[str, Any]]]
 
@@ -30,7 +30,7 @@ def system_original(message: SystemMessage, place: SystemPlace) -> Any:
     data: object = None if native is None or native.format != place.format else native.data
     if not is_object(data):
         return None
-    value = data.get(place.key)
+    value = next((data[key] for key in place.keys & data.keys()), None)
     try:
         return copied(value) if value is not None and place.read(value) == [message] else None
     except InvalidValueError:
@@ -46,7 +46,7 @@ def system_texts(message: SystemMessage, index: int, notes: Notes | None) -> lis
                 texts.append(part.text)
         elif notes is not None:
             what = "media" if isinstance(part, MediaPart) else "reasoning"
-            notes.lost(f"messages[{index}].content[{at}]", what, "instructions are text alone")
+            notes.lost(index, f".content[{at}]", what, "instructions are text alone")
     return texts
 
 
@@ -56,7 +56,7 @@ def render_systems(
     block: Callable[[str], dict[str, Any]],
     notes: Notes | None,
 ) -> Any:
-    """What stands under the key: the only message's original, else the blocks of all; None where there are none."""
+    """What stands there: the only message's original, else the blocks of all; None where there are none."""
     blocks: list[dict[str, Any]] = []
     for index, message in systems:
         original = system_original(message, place)
@@ -64,7 +64,7 @@ def render_systems(
             blocks += map(block, system_texts(message, index, notes))
             continue
         if notes is not None:
-            notes.kept.add(index)
+            notes.keep(index)
         if len(systems) == 1:
             return original
         blocks += place.blocks(original)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from turnlog.formats.call_ids import IdRule
 from turnlog.formats.json_fields import is_object
-from turnlog.formats.losses import Notes
+from turnlog.formats.loss import Notes
 from turnlog.formats.writing import CONTINUE, Blocks, Writing, content_blocks, copied, same_as
 from turnlog.log.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 

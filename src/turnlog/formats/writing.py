@@ -10,7 +10,7 @@ import msgspec
 from turnlog.errors import InvalidValueError
 from turnlog.formats.arguments import WRAPPED, arguments_object
 from turnlog.formats.call_ids import CallIds, IdRule
-from turnlog.formats.losses import Notes
+from turnlog.formats.loss import Notes
 from turnlog.formats.text import is_blank
 from turnlog.log.messages import (
     AssistantMessage,
@@ -61,7 +61,7 @@ class Writing:
     def lost(self, path: str, what: str, why: str) -> None:
         """Note that something of the message is left out."""
         if self.notes is not None:
-            self.notes.lost(f"messages[{self._index}]{path}", what, why)
+            self.notes.lost(self._index, path, what, why)
 
     def next_number(self) -> int:
         """1, 2, 3… for names that have to be made up."""
@@ -71,7 +71,7 @@ class Writing:
     def kept(self, count: int) -> None:
         """Note that so many messages go back as they came."""
         if self.notes is not None:
-            self.notes.kept.update(range(self._index, self._index + count))
+            self.notes.keep(self._index, count)
 
 
 class Blocks(Protocol):

@@ -7,25 +7,12 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
+from turnlog.formats.reply import Usage
+from turnlog.formats.tools import ToolSpec
 from turnlog.log.messages import AssistantMessage, Message
 
-
-class ToolSpec(Struct, frozen=True):
-    """A tool as a model is told of it; ``parameters`` is a JSON schema."""
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
-
-
-class Usage(Struct, frozen=True):
-    """Tokens that a provider reported, of one call or summed over several."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+#: Tools and usage are values of the wire formats; a model speaks of them too.
+__all__ = ["AsyncChatModel", "ChatModel", "Delta", "Prompt", "Reply", "StreamItem", "ToolSpec", "Usage"]
 
 
 class Prompt(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Any, Final
 from turnlog.formats.anthropic.media import write_media
 from turnlog.formats.anthropic.reading import FORMAT, IDS, read, read_system
 from turnlog.formats.json_fields import is_array
-from turnlog.formats.losses import Notes
+from turnlog.formats.loss import Notes
 from turnlog.formats.systems import SystemPlace, render_systems
 from turnlog.formats.turns import TurnForm, render_turns
 from turnlog.formats.writing import Place, Writing, call_inputs, content_blocks, final_results
@@ -68,7 +68,7 @@ def _system_blocks(original: Any) -> list[dict[str, Any]]:
 
 _BLOCKS: Final = _Blocks()
 _FORM: Final = TurnForm(FORMAT, "content", "assistant", IDS, read)
-_SYSTEM: Final = SystemPlace(FORMAT, "system", read_system, _system_blocks)
+_SYSTEM: Final = SystemPlace(FORMAT, frozenset({"system"}), read_system, _system_blocks)
 
 
 def render(messages: Iterable[Message], notes: Notes | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from turnlog.formats.bedrock.media import write_media
 from turnlog.formats.bedrock.reading import FORMAT, IDS, read, read_system
-from turnlog.formats.losses import Notes
+from turnlog.formats.loss import Notes
 from turnlog.formats.systems import SystemPlace, render_systems
 from turnlog.formats.turns import TurnForm, render_turns
 from turnlog.formats.writing import Place, Writing, call_inputs, content_blocks, final_results
@@ -64,7 +64,7 @@ def _same(original: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 _BLOCKS: Final = _Blocks()
 _FORM: Final = TurnForm(FORMAT, "content", "assistant", IDS, read)
-_SYSTEM: Final = SystemPlace(FORMAT, "system", read_system, _same)
+_SYSTEM: Final = SystemPlace(FORMAT, frozenset({"system"}), read_system, _same)
 
 
 def render(messages: Iterable[Message], notes: Notes | None = None) -> dict[str, Any]:

@@ -33,6 +33,10 @@ IDS: Final = IdRule(256)
 #: Calls without an id are told apart by name and number within their turn, as are their results.
 _NUMBERED: Final = "function:"
 
+#: Where the system instruction stands in a request.
+SYSTEM: Final = "systemInstruction"
+SYSTEM_KEYS: Final = frozenset({SYSTEM, "system_instruction"})
+
 _ROLES: Final = ("user", "model")
 
 
@@ -91,19 +95,20 @@ def read(data: Any) -> list[Message]:
     return _messages(reading, fields, None)
 
 
-def read_system(system: Any) -> list[Message]:
-    """The message that a request's system instruction says; none where it is absent."""
+def read_system(system: Any, key: str = SYSTEM) -> list[Message]:
+    """The message that a request's system instruction says; none where it is absent. ``key`` is how it was spelled."""
     if system is None:
         return []
     reading = _read_system(system)
-    native = kept(FORMAT, {"systemInstruction": system}, "systemInstruction") if reading.odd else None
+    native = kept(FORMAT, {key: system}, key) if reading.odd or key != SYSTEM else None
     return [SystemMessage(reading.parts or None, native=native)]
 
 
 def missing(data: Any) -> list[tuple[str, str]]:
     """Places within an original, and names, of what our message does not say."""
-    if is_object(data) and "systemInstruction" in data:
-        return _read_system(data["systemInstruction"]).missing()
+    if is_object(data):
+        for key in SYSTEM_KEYS & data.keys():
+            return _read_system(data[key]).missing()
     reading, _ = _read(data, "")
     return reading.missing()
 

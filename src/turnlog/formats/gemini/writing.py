@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from turnlog.formats.gemini.media import write_media
-from turnlog.formats.gemini.reading import FORMAT, IDS, read, read_system
+from turnlog.formats.gemini.reading import FORMAT, IDS, SYSTEM, SYSTEM_KEYS, read, read_system
 from turnlog.formats.gemini.responses import ERROR, OUTPUT
-from turnlog.formats.losses import Notes
+from turnlog.formats.loss import Notes
 from turnlog.formats.systems import SystemPlace, render_systems
 from turnlog.formats.turns import TurnForm, render_turns
 from turnlog.formats.writing import Place, Writing, call_inputs, content_blocks, final_results
@@ -75,7 +75,7 @@ def _parts(original: dict[str, Any]) -> list[dict[str, Any]]:
 
 _BLOCKS: Final = _Blocks()
 _FORM: Final = TurnForm(FORMAT, "parts", "model", IDS, read, is_user_first=True)
-_SYSTEM: Final = SystemPlace(FORMAT, "systemInstruction", read_system, _parts)
+_SYSTEM: Final = SystemPlace(FORMAT, SYSTEM_KEYS, read_system, _parts)
 
 
 def render(messages: Iterable[Message], notes: Notes | None = None) -> dict[str, Any]:
@@ -86,6 +86,9 @@ def render(messages: Iterable[Message], notes: Notes | None = None) -> dict[str,
     rendered = render_turns(list(messages), _FORM, _BLOCKS, notes)
     request: dict[str, Any] = {"contents": rendered.turns}
     system = render_systems(rendered.systems, _SYSTEM, _BLOCKS.text, notes)
-    if system is not None:
-        request["systemInstruction"] = {"parts": system} if isinstance(system, list) else system
+    if isinstance(system, list):
+        request[SYSTEM] = {"parts": system}
+    elif system is not None:
+        native = rendered.systems[0][1].native
+        request[next(iter(native.data)) if native else SYSTEM] = system
     return request

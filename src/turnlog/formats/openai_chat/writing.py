@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from turnlog.formats.json_fields import is_object
-from turnlog.formats.losses import Notes
+from turnlog.formats.loss import Notes
 from turnlog.formats.openai_chat.content import write_media
 from turnlog.formats.openai_chat.reading import FORMAT, IDS, read
 from turnlog.formats.writing import Place, Writing, content_blocks, copied, final_results, same_as

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from turnlog.formats.json_fields import is_array, is_object
-from turnlog.formats.losses import Notes
+from turnlog.formats.loss import Notes
 from turnlog.formats.openai_responses.content import write_media
 from turnlog.formats.openai_responses.reading import FORMAT, IDS, read
 from turnlog.formats.systems import system_texts
