@@ -1,143 +1,102 @@
-"""Calls and results side by side, for a provider that wants them so, whatever the one they came from took."""
+"""Results next to their calls, in a log where they came later: a provider takes them nowhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
-
-from turnlog.formats.loss import Loss
-from turnlog.log.messages import (
-    AssistantMessage,
-    Message,
-    Part,
-    TextPart,
-    ToolCall,
-    ToolMessage,
-    ToolResult,
-    ToolStatus,
-    UserMessage,
-)
+from turnlog.formats.foreign import Entry
+from turnlog.log.messages import AssistantMessage, ToolMessage, ToolResult
 
 
-class Paired(Struct, frozen=True):
-    """The messages, where each stood before, and what could not be paired."""
+def results_next_to_calls(entries: Iterable[Entry], results: Counter[str], calls: Counter[str]) -> Iterator[Entry]:
+    """The entries in order, but for results, which follow the message that asked for them, and what came before them.
 
-    messages: list[Message]
-    indices: list[int]
-    losses: list[Loss]
-
-
-class _Pairs:
-    """Which result answers which call: of the message that used its id last, and of several results the last one."""
-
-    def __init__(self, messages: Sequence[Message]) -> None:
-        self.answers: dict[int, list[ToolResult | None]] = {}
-        #: Results that answer nothing, by message.
-        self.lonely: dict[int, list[tuple[int, ToolResult]]] = {}
-        self.overtaken: list[tuple[int, int, ToolResult]] = []
-        self._slots: dict[str, list[tuple[int, int]]] = {}
-        self._from: dict[tuple[int, int], tuple[int, int]] = {}
-        for index, message in enumerate(messages):
-            if isinstance(message, AssistantMessage):
-                self._ask(index, message.tool_calls)
-            elif isinstance(message, ToolMessage):
-                for at, result in enumerate(message.results):
-                    if result.status is not ToolStatus.INTERIM:
-                        self._answer(index, at, result)
-
-    def _ask(self, index: int, calls: Sequence[ToolCall]) -> None:
-        self.answers[index] = [None] * len(calls)
-        for call in calls:
-            self._slots[call.id] = []
-        for at, call in enumerate(calls):
-            self._slots[call.id].append((index, at))
-
-    def _answer(self, index: int, at: int, result: ToolResult) -> None:
-        slots = self._slots.get(result.id)
-        if slots is None:
-            self.lonely.setdefault(index, []).append((at, result))
-            return
-        slot = next((slot for slot in slots if self.answers[slot[0]][slot[1]] is None), slots[-1])
-        asked, call = slot
-        before = self.answers[asked][call]
-        if before is not None:
-            self.overtaken.append((*self._from[slot], before))
-        self.answers[asked][call] = result
-        self._from[slot] = (index, at)
-
-
-def paired(messages: Sequence[Message]) -> Paired:
-    """The messages with each call's result right behind it.
-
-    A call without a result becomes a text that says so, a result without a call is told by the user.
+    ``results`` and ``calls`` say how often an id stands in results and in calls of all entries; both are counted down.
+    What stands between a call and its result is held back meanwhile, on each branch by itself. A call without a result
+    waits for nothing, and a result without a call stays where it is.
     """
-    pairs = _Pairs(messages)
-    made = Paired([], [], [])
-    for index, at, result in pairs.overtaken:
-        made.losses.append(Loss(f"messages[{index}].results[{at}]", f"result of {result.id!a}", "a later one follows"))
-    for index, message in enumerate(messages):
-        if isinstance(message, AssistantMessage) and message.tool_calls:
-            _add_calls(index, message, messages, pairs.answers[index], made)
-        elif not isinstance(message, ToolMessage):
-            _add(index, message, made)
+    lanes: dict[str | None, _Lane] = {}
+    for entry in entries:
+        lane = lanes.setdefault(entry.branch, _Lane(results, calls))
+        yield from lane.arrive(entry)
+    for lane in lanes.values():
+        yield from lane.end()
+
+
+class _Lane:
+    """The entries of one branch."""
+
+    def __init__(self, results: Counter[str], calls: Counter[str]) -> None:
+        self._results = results
+        self._calls = calls
+        self._waiting = set[str]()
+        self._held = deque[Entry]()
+        self._held_results = Counter[str]()
+        #: Results that stand before their call.
+        self._early: dict[str, list[Entry]] = {}
+
+    def arrive(self, entry: Entry) -> Iterator[Entry]:
+        """What can be said now that ``entry`` came."""
+        if isinstance(entry.message, ToolMessage):
+            self._results.subtract(result.id for result in entry.message.results)
+        elif isinstance(entry.message, AssistantMessage):
+            self._calls.subtract(call.id for call in entry.message.tool_calls)
+        yield from self._put(entry)
+
+    def end(self) -> Iterator[Entry]:
+        """What is left."""
+        while self._held:
+            self._waiting.clear()
+            yield from self._release()
+        for early in self._early.values():
+            yield from early
+
+    def _put(self, entry: Entry) -> Iterator[Entry]:
+        if isinstance(entry.message, ToolMessage):
+            for alone, result in _each_result(entry, entry.message):
+                yield from self._put_result(alone, result)
+        elif self._waiting:
+            self._held.append(entry)
         else:
-            for at, result in pairs.lonely.get(index, ()):
-                why = "its call is not here; what it says is sent as the user's words"
-                made.losses.append(Loss(f"messages[{index}].results[{at}]", f"result of {result.id!a}", why))
-                _add(index, _told(result), made)
-    return made
+            yield entry
+            if isinstance(entry.message, AssistantMessage):
+                yield from self._ask(entry.message)
+
+    def _put_result(self, entry: Entry, result: ToolResult) -> Iterator[Entry]:
+        if result.id in self._waiting:
+            self._waiting.discard(result.id)
+            yield entry
+            if not self._waiting:
+                yield from self._release()
+        elif self._waiting:
+            self._held.append(entry)
+            self._held_results[result.id] += 1
+        elif self._calls[result.id] > 0:
+            self._early.setdefault(result.id, []).append(entry)
+        else:
+            yield entry
+
+    def _ask(self, message: AssistantMessage) -> Iterator[Entry]:
+        for call in message.tool_calls:
+            early = self._early.pop(call.id, None)
+            if early is not None:
+                yield from early
+            elif self._results[call.id] > 0 or self._held_results[call.id] > 0:
+                self._waiting.add(call.id)
+
+    def _release(self) -> Iterator[Entry]:
+        held, self._held = self._held, deque[Entry]()
+        for entry in held:
+            if isinstance(entry.message, ToolMessage):
+                self._held_results.subtract(result.id for result in entry.message.results)
+            yield from self._put(entry)
 
 
-def _add(index: int, message: Message, made: Paired) -> None:
-    made.messages.append(message)
-    made.indices.append(index)
-
-
-def _add_calls(
-    index: int, message: AssistantMessage, messages: Sequence[Message], answers: list[ToolResult | None], made: Paired
-) -> None:
-    answered = [call for call, answer in zip(message.tool_calls, answers, strict=True) if answer is not None]
-    results = [answer for answer in answers if answer is not None]
-    if len(answered) < len(answers):
-        message = _without_dead(index, message, answers, made)
-    _add(index, message, made)
-    behind = _behind(index, messages)
-    if [result for follower in behind for result in follower.results] == results:
-        # As they are: they may hold what their provider sent.
-        for at, follower in enumerate(behind, index + 1):
-            _add(at, follower, made)
-    elif results:
-        _add(index, ToolMessage(results), made)
-
-
-def _behind(index: int, messages: Sequence[Message]) -> list[ToolMessage]:
-    behind: list[ToolMessage] = []
-    for message in messages[index + 1 :]:
-        if not isinstance(message, ToolMessage):
-            break
-        behind.append(message)
-    return behind
-
-
-def _without_dead(
-    index: int, message: AssistantMessage, answers: list[ToolResult | None], made: Paired
-) -> AssistantMessage:
-    parts: list[Part] = list(message.parts)
-    calls: list[ToolCall] = []
-    for at, (call, answer) in enumerate(zip(message.tool_calls, answers, strict=True)):
-        if answer is not None:
-            calls.append(call)
-            continue
-        why = "it has no result, which is told as text"
-        made.losses.append(Loss(f"messages[{index}].tool_calls[{at}]", f"call of {call.name!a}", why))
-        parts.append(TextPart(f"(Called {call.name} with {call.arguments}; there is no result.)"))
-    return message.replace(content=parts, tool_calls=calls)
-
-
-def _told(result: ToolResult) -> UserMessage:
-    head = TextPart(f"(Result of call {result.id}:)")
-    content = result.content
-    if content is None:
-        return UserMessage((head,))
-    return UserMessage((head, TextPart(content)) if isinstance(content, str) else (head, *content))
+def _each_result(entry: Entry, message: ToolMessage) -> Iterator[tuple[Entry, ToolResult]]:
+    """The results one by one: each follows its own call. An original that says several says none of them."""
+    if len(message.results) == 1:
+        yield entry, message.results[0]
+        return
+    for result in message.results:
+        yield entry.with_message(ToolMessage((result,), metadata=message.metadata)), result
