@@ -80,7 +80,7 @@ class _Reader:
             try:
                 self._take(number, value)
             except InvalidValueError as error:
-                self._on_fault(number, str(error))
+                self._on_fault(number, str(error).replace("message[0]", "message", 1))
             except RecursionError:
                 self._on_fault(number, "the line is nested too deep")
             yield from self._ready()
