@@ -11,6 +11,7 @@ from turnlog.errors import InvalidValueError
 from turnlog.formats import anthropic, bedrock, gemini, openai_chat, openai_responses
 from turnlog.formats import tools as tool_forms
 from turnlog.formats.gemini.reading import SYSTEM, read_system
+from turnlog.formats.json_fields import is_object
 from turnlog.formats.loss import Loss, Notes
 from turnlog.formats.tools import ToolForm, ToolSpec
 from turnlog.log.messages import AssistantMessage, Message, Native
@@ -69,21 +70,28 @@ class ProviderForm(Struct, frozen=True):
         return [Loss(f"{place}{path}", what, why) for path, what in found]
 
     def lost_rest(self, rest: dict[str, Any], target: ProviderForm) -> list[Loss]:
-        """What of a request's other keys is not sent to another provider."""
+        """What of a request's other keys is not sent to another provider; empty values say nothing."""
         found: list[Loss] = []
         for key, value in rest.items():
-            if key == self.main:
-                continue
-            if key != self.tools.key:
-                found.append(Loss(f"rest.{key}", key, f"it is {self.name}'s own, and not known to {target.name}"))
-                continue
-            for entry, place in self.tools.entries(value):
-                if self.tools.read(entry, place) is None:
-                    name = str(entry.get("type") or next(iter(entry), "tool"))[:40]
-                    found.append(Loss(f"rest.{place}", name, f"a tool that only {self.name} has"))
-                else:
-                    why = f"{target.name} is told name, description and schema"
-                    found.append(Loss(f"rest.{place}", "options of a tool", why))
+            if key == self.tools.key:
+                found += self._lost_tools(value, target)
+            elif key != self.main and (value or value == 0):
+                found.append(Loss(f"rest.{key}", key, f"an option of {self.name}, not known to {target.name}"))
+        return found
+
+    def _lost_tools(self, value: Any, target: ProviderForm) -> list[Loss]:
+        found: list[Loss] = []
+        for entry, place in self.tools.entries(value):
+            tools = self.tools.read(entry, place)
+            if tools is None:
+                name = str(entry.get("type") or next(iter(entry), "tool"))[:40]
+                found.append(Loss(f"rest.{place}", name, f"a tool that only {self.name} has"))
+            elif self.tools.render(tools) != self.tools.around([entry]):
+                why = f"{target.name} is told name, description and schema"
+                found.append(Loss(f"rest.{place}", "options of a tool", why))
+        if self.tools.inner is not None and is_object(value):
+            why = f"an option of {self.name}, not known to {target.name}"
+            found += (Loss(f"rest.{self.tools.key}.{key}", key, why) for key in value if key != self.tools.inner)
         return found
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Final
 
 from turnlog.errors import UnstorableError
-from turnlog.formats.text import is_blank
+from turnlog.formats.json_fields import is_object
 from turnlog.log.messages import (
     AssistantMessage,
+    Content,
+    MediaPart,
     Message,
     Native,
     Part,
+    SystemMessage,
     TextPart,
     ToolCall,
     ToolMessage,
@@ -34,7 +37,8 @@ class Reading:
     __slots__ = ("calls", "is_own", "odd", "parts", "results")
 
     def __init__(self) -> None:
-        self.parts: list[Part] = []
+        #: Plain text is a string here.
+        self.parts: list[str | Part] = []
         self.calls: list[ToolCall] = []
         self.results: list[ToolResult] = []
         self.odd: list[tuple[str, str]] = []
@@ -42,9 +46,20 @@ class Reading:
 
     def text(self, text: str) -> None:
         """Add text. Blank text is not sent by us, so that the original has to be kept."""
-        self.parts.append(TextPart(text))
-        if is_blank(text):
+        self.parts.append(text)
+        if not text or text.isspace():
             self.layout()
+
+    def content(self) -> Content:
+        """The parts as a message or a result has them."""
+        parts = self.parts
+        if len(parts) < 2:  # noqa: PLR2004 - one or none
+            return (parts[0] if isinstance(parts[0], str) else (parts[0],)) if parts else None
+        return tuple(TextPart(part) if isinstance(part, str) else part for part in parts)
+
+    def has(self, kind: type[MediaPart | TextPart]) -> bool:
+        """Whether there are parts of that kind: media, or text that is a refusal."""
+        return any(isinstance(part, kind) for part in self.parts)
 
     def layout(self) -> None:
         """Note that the original is laid out in another way than ours."""
@@ -81,21 +96,66 @@ def kept(format_: str, data: Any, where: str) -> Native:
         raise UnstorableError(where + error.path.removeprefix("native.data"), error.reason) from None
 
 
-def from_user(reading: Reading, native: Native | None) -> list[Message]:
-    """Our messages for a user's turn: results of tools first, the rest as the user's words."""
+def made(reading: Reading, role: str, native: Native | None) -> list[Message]:
+    """Our messages for what was read: results of tools first, the rest as the words of ``role``."""
+    if role == "assistant":
+        return [AssistantMessage(reading.content(), tool_calls=reading.calls, native=native)]
+    if role == "system":
+        return [SystemMessage(reading.content(), native=native)]
     if not reading.results:
-        return [UserMessage(reading.parts or None, native=native)]
+        return [UserMessage(reading.content(), native=native)]
     messages: list[Message] = [ToolMessage(reading.results, native=native)]
     if reading.parts:
-        messages.append(UserMessage(reading.parts))
+        messages.append(UserMessage(reading.content()))
     return messages
 
 
-def from_assistant(reading: Reading, native: Native | None) -> list[Message]:
-    """Our message for a model's turn."""
-    return [AssistantMessage(reading.parts or None, tool_calls=reading.calls, native=native)]
+def says(reading: Reading, role: str, messages: Sequence[Message], index: int) -> int:
+    """How many messages from ``index`` on are what :func:`made` would make; 0 where they are something else."""
+    message = messages[index]
+    if role == "assistant":
+        if not isinstance(message, AssistantMessage) or tuple(reading.calls) != message.tool_calls:
+            return 0
+        return 1 if reading.content() == message.content else 0
+    if role == "system":
+        return 1 if isinstance(message, SystemMessage) and reading.content() == message.content else 0
+    if not reading.results:
+        return 1 if isinstance(message, UserMessage) and reading.content() == message.content else 0
+    if not isinstance(message, ToolMessage) or tuple(reading.results) != message.results:
+        return 0
+    if not reading.parts:
+        return 1
+    behind = messages[index + 1] if index + 1 < len(messages) else None
+    return 2 if isinstance(behind, UserMessage) and reading.content() == behind.content else 0
 
 
-def all_kept(format_: str, pieces: Iterable[Any], where: str) -> Native:
-    """Several originals that stand for one message of ours."""
-    return kept(format_, list(pieces), where)
+def all_kept(format_: str, pieces: list[tuple[Any, str]]) -> Native:
+    """Copies of several originals, each with its place, that stand for one message of ours."""
+    try:
+        return Native(format_, [data for data, _ in pieces])
+    except UnstorableError:
+        for data, where in pieces:
+            kept(format_, data, where)
+        raise
+
+
+def standing_apart(messages: list[Any], model: str) -> set[int]:
+    """Which messages of a provider we would join with their neighbours, or put one before, as we write turns."""
+    apart: set[int] = set()
+    before: object = None
+    for index, data in enumerate(messages):
+        role = data.get("role", "user") if is_object(data) else None
+        if role == before:
+            apart |= {index - 1, index}
+        elif not index and role == model:
+            apart.add(0)
+        before = role
+    return apart
+
+
+def is_plain_text(data: Any, key: str) -> bool:
+    """Whether a block has two keys at most, and under ``key`` a text that is not blank: what most blocks are."""
+    if not is_object(data) or len(data) > 2:  # noqa: PLR2004 - the text and its type
+        return False
+    text = data.get(key)
+    return type(text) is str and text != "" and not text.isspace()

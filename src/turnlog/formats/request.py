@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from turnlog.errors import InvalidValueError
+from turnlog.formats.crossing import paired
 from turnlog.formats.json_fields import as_object
 from turnlog.formats.loss import Loss, Notes
-from turnlog.formats.pairing import paired
 from turnlog.formats.providers import PROVIDERS, ProviderForm, tools_of_calls
 from turnlog.formats.tools import ToolSpec
 from turnlog.log.json_values import storable_dict

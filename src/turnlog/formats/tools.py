@@ -57,10 +57,13 @@ class ToolForm(Struct, frozen=True):
         if self.group is not None and written:
             written = [{self.group: written}]
         written += (entry for entry, place in self.entries(beside) if self.read(entry, place) is None)
+        return self.around(written, beside)
+
+    def around(self, entries: list[dict[str, Any]], beside: Any = None) -> Any:
+        """The entries as they stand in a request."""
         if self.inner is None:
-            return written
-        around = dict(beside) if is_object(beside) else {}
-        return around | {self.inner: written}
+            return entries
+        return (dict(beside) if is_object(beside) else {}) | {self.inner: entries}
 
 
 def _spec(fields: dict[str, Any], schema: str, where: str) -> ToolSpec:

@@ -14,7 +14,8 @@ from msgspec import Struct
 from turnlog.formats.call_ids import IdRule
 from turnlog.formats.json_fields import is_object
 from turnlog.formats.loss import Notes
-from turnlog.formats.writing import CONTINUE, Blocks, Writing, content_blocks, copied, same_as
+from turnlog.formats.reading import Reading
+from turnlog.formats.writing import CONTINUE, Blocks, Writing, content_blocks, copied, count_same
 from turnlog.log.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 
 
@@ -37,7 +38,7 @@ class TurnForm(Struct, frozen=True):
     key: str
     assistant: str
     ids: IdRule
-    read: Callable[[dict[str, Any]], list[Message]]
+    read: Callable[[dict[str, Any]], tuple[Reading, str]]
     #: Whether a request that begins with a model's turn is refused also where the provider sent it so.
     is_user_first: bool = False
 
@@ -143,7 +144,7 @@ def _whole(messages: Sequence[Message], index: int, form: TurnForm, writing: Wri
     data: object = None if native is None or not writing.is_own else native.data
     if not is_object(data) or form.key not in data:
         return 0
-    count = same_as(messages, index, lambda: form.read(data))
+    count = count_same(messages, index, data, form.read)
     if count and isinstance(message, ToolMessage):
         return count if all(writing.ids.is_kept(result.id) for result in message.results) else 0
     if isinstance(message, AssistantMessage):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -11,6 +11,7 @@ from turnlog.errors import InvalidValueError
 from turnlog.formats.arguments import WRAPPED, arguments_object
 from turnlog.formats.call_ids import CallIds, IdRule
 from turnlog.formats.loss import Notes
+from turnlog.formats.reading import Reading, says
 from turnlog.formats.text import is_blank
 from turnlog.log.messages import (
     AssistantMessage,
@@ -164,13 +165,18 @@ def final_results(message: ToolMessage) -> list[tuple[int, ToolResult]]:
     return [(index, result) for index, result in enumerate(message.results) if result.status is not ToolStatus.INTERIM]
 
 
-def same_as(messages: Sequence[Message], index: int, read: Callable[[], list[Message]]) -> int:
-    """How many messages from ``index`` on say what ``read`` finds in the original; 0 where they differ from it."""
+Original = TypeVar("Original")
+
+
+def count_same(
+    messages: Sequence[Message], index: int, original: Original, read: Callable[[Original], tuple[Reading, str]]
+) -> int:
+    """How many messages from ``index`` on still say what the original says; 0 where they differ from it."""
     try:
-        found = read()
+        reading, role = read(original)
     except InvalidValueError:
         return 0  # somebody made it by hand
-    return len(found) if messages[index : index + len(found)] == found else 0
+    return says(reading, role, messages, index)
 
 
 def call_inputs(message: AssistantMessage, writing: Writing) -> list[tuple[ToolCall, str, dict[str, Any]]]:

@@ -72,7 +72,8 @@ def _copy_dict(value: dict[Any, Any], depth: int) -> dict[str, Any]:
         for key, item in value.items():
             if type(key) is not str:
                 raise _RefusedError(f"the key is {type(key).__name__}, not str")
-            copied[key] = _copy(item, depth + 1)
+            # Most values are text, and a call for each of them would be most of the time.
+            copied[key] = item if type(item) is str else _copy(item, depth + 1)
     except _RefusedError as refused:
         refused.steps.append(f"[{key!a}]")
         raise

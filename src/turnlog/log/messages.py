@@ -50,8 +50,9 @@ class TextPart(Struct, frozen=True, tag_field="type", tag="text", omit_defaults=
     refusal: bool = False
 
     def __post_init__(self) -> None:
-        _require(self.text, str, "text")
-        _require(self.refusal, bool, "refusal")
+        if type(self.text) is not str or type(self.refusal) is not bool:
+            _require(self.text, str, "text")
+            _require(self.refusal, bool, "refusal")
 
     def __repr__(self) -> str:
         return f"TextPart({_shortened(self.text)!r}{', refusal=True' if self.refusal else ''})"

@@ -21,14 +21,13 @@ from turnlog.formats.json_fields import (
     optional_text_at,
     text_at,
 )
-from turnlog.formats.reading import Reading, from_assistant, from_user, kept
+from turnlog.formats.reading import Reading, is_plain_text, kept, made, standing_apart
 from turnlog.formats.reply import ParsedReply, usage_of, without_nulls
 from turnlog.formats.text import is_blank
 from turnlog.log.messages import (
     AssistantMessage,
     Content,
     Message,
-    Native,
     ReasoningPart,
     SystemMessage,
     ToolCall,
@@ -51,15 +50,13 @@ def parse(messages: Any, *, system: Any = None, where: str = "messages") -> list
     """
     parsed = read_system(system)
     found = as_array(messages, where)
-    roles = [data.get("role") if is_object(data) else None for data in found]
+    apart = standing_apart(found, "assistant")
     for index, data in enumerate(found):
         place = f"{where}[{index}]"
-        role = roles[index]
-        is_apart = role in roles[index + 1 : index + 2] or (role == roles[index - 1] if index else role == "assistant")
-        reading, fields = _read(data, place)
-        if is_apart:
+        reading, role = _read(data, place)
+        if index in apart:
             reading.layout()
-        parsed += _messages(reading, fields["role"], reading.native(FORMAT, fields, place))
+        parsed += made(reading, role, reading.native(FORMAT, data, place))
     return parsed
 
 
@@ -77,17 +74,16 @@ def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
         f"{where}.usage",
     )
     return ParsedReply(
-        message=AssistantMessage(reading.parts or None, tool_calls=reading.calls, native=native),
+        message=AssistantMessage(reading.content(), tool_calls=reading.calls, native=native),
         usage=usage,
         model=optional_text_at(fields, "model", where),
         finish_reason=optional_text_at(fields, "stop_reason", where),
     )
 
 
-def read(data: Any) -> list[Message]:
-    """What one message of theirs says, in ours, without the original."""
-    reading, fields = _read(data, "message")
-    return _messages(reading, fields["role"], None)
+def read(data: Any) -> tuple[Reading, str]:
+    """What one message of theirs says, and who says it."""
+    return _read(data, "message")
 
 
 def read_system(system: Any) -> list[Message]:
@@ -98,7 +94,7 @@ def read_system(system: Any) -> list[Message]:
         return [SystemMessage(system, native=kept(FORMAT, {"system": system}, "system") if is_blank(system) else None)]
     reading = _read_system(system)
     native = kept(FORMAT, {"system": system}, "system") if reading.odd or len(system) == 1 else None
-    return [SystemMessage(reading.parts or None, native=native)]
+    return [SystemMessage(reading.content(), native=native)]
 
 
 def missing(data: Any) -> list[tuple[str, str]]:
@@ -117,7 +113,7 @@ def _read_system(system: Any) -> Reading:
     return reading
 
 
-def _read(data: Any, where: str) -> tuple[Reading, dict[str, Any]]:
+def _read(data: Any, where: str) -> tuple[Reading, str]:
     fields = as_object(data, where)
     role = text_at(fields, "role", where)
     if role not in _ROLES:
@@ -137,15 +133,7 @@ def _read(data: Any, where: str) -> tuple[Reading, dict[str, Any]]:
         raise InvalidValueError(f"{where}.content must be a string or an array of blocks, not {what}")
     if role == "system":
         reading.layout()  # ours stands at the top of a request
-    return reading, fields
-
-
-def _messages(reading: Reading, role: str, native: Native | None) -> list[Message]:
-    if role == "user":
-        return from_user(reading, native)
-    if role == "assistant":
-        return from_assistant(reading, native)
-    return [SystemMessage(reading.parts or None, native=native)]
+    return reading, role
 
 
 _Reader = Callable[[dict[str, Any], str, Reading], None]
@@ -153,6 +141,9 @@ _Reader = Callable[[dict[str, Any], str, Reading], None]
 
 def _blocks(blocks: list[Any], readers: dict[str, _Reader], reading: Reading, where: str) -> None:
     for index, data in enumerate(blocks):
+        if is_plain_text(data, "text") and data.get("type") == "text" and not reading.calls:
+            reading.parts.append(data["text"])
+            continue
         place = f"{where}[{index}]"
         fields = as_object(data, place)
         kind = text_at(fields, "type", place)
@@ -173,17 +164,9 @@ _RESULT_KEYS: Final = frozenset({"type", "tool_use_id", "content", "is_error"})
 
 def _text(fields: dict[str, Any], where: str, reading: Reading) -> None:
     reading.beyond(fields, _TEXT_KEYS, where)
-    reading.text(text_at(fields, "text", where))
-
-
-def _said(fields: dict[str, Any], where: str, reading: Reading) -> None:
     if reading.calls:
         reading.layout()  # ours has its calls last
-    _text(fields, where, reading)
-
-
-def _asked(fields: dict[str, Any], where: str, reading: Reading) -> None:
-    _text(fields, where, reading)
+    reading.text(text_at(fields, "text", where))
 
 
 def _thinking(fields: dict[str, Any], where: str, reading: Reading) -> None:
@@ -239,14 +222,14 @@ def _result_content(fields: dict[str, Any], where: str, reading: Reading) -> Con
     reading.is_own |= inner.is_own
     if not found or (len(found) == 1 and found[0]["type"] == "text"):
         reading.layout()
-    return inner.parts or None
+    return inner.content()
 
 
 _MEDIA: Final[dict[str, _Reader]] = {"image": read_image, "document": read_document}
 _SYSTEM_BLOCKS: Final[dict[str, _Reader]] = {"text": _text}
 _RESULT_BLOCKS: Final[dict[str, _Reader]] = {"text": _text, **_MEDIA}
 _BLOCKS: Final[dict[str, dict[str, _Reader]]] = {
-    "user": {"text": _asked, "tool_result": _result, **_MEDIA},
-    "assistant": {"text": _said, "thinking": _thinking, "redacted_thinking": _redacted, "tool_use": _call},
+    "user": {"text": _text, "tool_result": _result, **_MEDIA},
+    "assistant": {"text": _text, "thinking": _thinking, "redacted_thinking": _redacted, "tool_use": _call},
     "system": _SYSTEM_BLOCKS,
 }

@@ -53,7 +53,7 @@ def read_media(kind: str, block: dict[str, Any], where: str, reading: Reading) -
     format_ = text_at(block, "format", where)
     media_type = _TYPES[kind].get(format_)
     if media_type is None:
-        media_type = f"{kind}/{format_}" if kind != "document" else f"application/{format_}"
+        media_type = format_ if "/" in format_ else f"{'application' if kind == 'document' else kind}/{format_}"
         reading.layout()
     source = object_at(block, "source", where)
     where = f"{where}.source"

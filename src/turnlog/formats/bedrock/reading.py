@@ -21,12 +21,12 @@ from turnlog.formats.json_fields import (
     optional_text_at,
     text_at,
 )
-from turnlog.formats.reading import Reading, from_assistant, from_user, kept
+from turnlog.formats.reading import Reading, is_plain_text, kept, made, standing_apart
 from turnlog.formats.reply import ParsedReply, usage_of, without_nulls
 from turnlog.log.messages import (
     AssistantMessage,
+    MediaPart,
     Message,
-    Native,
     ReasoningPart,
     SystemMessage,
     ToolCall,
@@ -50,15 +50,13 @@ def parse(messages: Any, *, system: Any = None, where: str = "messages") -> list
     """
     parsed = read_system(system)
     found = as_array(messages, where)
-    roles = [data.get("role") if is_object(data) else None for data in found]
+    apart = standing_apart(found, "assistant")
     for index, data in enumerate(found):
         place = f"{where}[{index}]"
-        role = roles[index]
-        is_apart = role in roles[index + 1 : index + 2] or (role == roles[index - 1] if index else role == "assistant")
-        reading, fields = _read(data, place)
-        if is_apart:
+        reading, role = _read(data, place)
+        if index in apart:
             reading.layout()
-        parsed += _messages(reading, fields["role"], reading.native(FORMAT, fields, place))
+        parsed += made(reading, role, reading.native(FORMAT, data, place))
     return parsed
 
 
@@ -78,16 +76,15 @@ def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     )
     native = reading.native(FORMAT, message | {"role": "assistant"}, place)
     return ParsedReply(
-        message=AssistantMessage(reading.parts or None, tool_calls=reading.calls, native=native),
+        message=AssistantMessage(reading.content(), tool_calls=reading.calls, native=native),
         usage=usage,
         finish_reason=optional_text_at(fields, "stopReason", where),
     )
 
 
-def read(data: Any) -> list[Message]:
-    """What one message of theirs says, in ours, without the original."""
-    reading, fields = _read(data, "message")
-    return _messages(reading, fields["role"], None)
+def read(data: Any) -> tuple[Reading, str]:
+    """What one message of theirs says, and who says it."""
+    return _read(data, "message")
 
 
 def read_system(system: Any) -> list[Message]:
@@ -96,7 +93,7 @@ def read_system(system: Any) -> list[Message]:
         return []
     reading = _read_system(system)
     native = kept(FORMAT, {"system": system}, "system") if reading.odd else None
-    return [SystemMessage(reading.parts or None, native=native)]
+    return [SystemMessage(reading.content(), native=native)]
 
 
 def missing(data: Any) -> list[tuple[str, str]]:
@@ -113,7 +110,7 @@ def _read_system(system: Any) -> Reading:
     return reading
 
 
-def _read(data: Any, where: str) -> tuple[Reading, dict[str, Any]]:
+def _read(data: Any, where: str) -> tuple[Reading, str]:
     fields = as_object(data, where)
     role = text_at(fields, "role", where)
     if role not in _ROLES:
@@ -124,11 +121,9 @@ def _read(data: Any, where: str) -> tuple[Reading, dict[str, Any]]:
     if not content:
         reading.layout()
     _blocks(content, _USER_BLOCKS if role == "user" else _ASSISTANT_BLOCKS, reading, f"{where}.content")
-    return reading, fields
-
-
-def _messages(reading: Reading, role: str, native: Native | None) -> list[Message]:
-    return from_user(reading, native) if role == "user" else from_assistant(reading, native)
+    if role == "assistant" and reading.has(MediaPart):
+        reading.layout()  # ours sends media to models only
+    return reading, role
 
 
 _Reader = Callable[[dict[str, Any], str, Reading], None]
@@ -136,6 +131,9 @@ _Reader = Callable[[dict[str, Any], str, Reading], None]
 
 def _blocks(blocks: list[Any], readers: dict[str, _Reader], reading: Reading, where: str) -> None:
     for index, data in enumerate(blocks):
+        if is_plain_text(data, "text") and len(data) == 1 and not reading.calls:
+            reading.parts.append(data["text"])
+            continue
         place = f"{where}[{index}]"
         fields = as_object(data, place)
         kind = next(iter(fields), None)
@@ -216,7 +214,7 @@ def _result(fields: dict[str, Any], where: str, reading: Reading) -> None:
     found = _STATUSES.get(status or "success")
     if found is None:
         raise InvalidValueError(f"{where}.status is {json_name(status)} other than 'success' and 'error'")
-    reading.results.append(ToolResult(call_id, inner.parts or None, status=found))
+    reading.results.append(ToolResult(call_id, inner.content(), status=found))
 
 
 _MEDIA: Final[dict[str, _Reader]] = {kind: partial(_medium, kind) for kind in ("image", "document", "video")}

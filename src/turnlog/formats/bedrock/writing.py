@@ -26,9 +26,7 @@ class _Blocks:
         return {"text": text}
 
     def media(self, part: MediaPart, place: Place, writing: Writing) -> dict[str, Any] | None:
-        if place == "assistant" and not writing.is_own:
-            return None
-        return write_media(part, writing)
+        return None if place == "assistant" else write_media(part, writing)
 
     def refusal(self, _text: str, _place: Place) -> dict[str, Any] | None:
         return None

@@ -22,9 +22,9 @@ from turnlog.formats.json_fields import (
     optional_text_at,
     text_at,
 )
-from turnlog.formats.reading import Reading, from_assistant, from_user, kept
+from turnlog.formats.reading import Reading, is_plain_text, kept, made, standing_apart
 from turnlog.formats.reply import ParsedReply, usage_of, without_nulls
-from turnlog.log.messages import AssistantMessage, Message, Native, ReasoningPart, SystemMessage, ToolCall
+from turnlog.log.messages import AssistantMessage, Message, ReasoningPart, SystemMessage, ToolCall
 
 #: ``Native.format`` of what is kept here.
 FORMAT: Final = "gemini"
@@ -47,15 +47,13 @@ def parse(contents: Any, *, system: Any = None, where: str = "contents") -> list
     """
     parsed = read_system(system)
     found = as_array(contents, where)
-    roles = [data.get("role", "user") if is_object(data) else None for data in found]
+    apart = standing_apart(found, "model")
     for index, data in enumerate(found):
         place = f"{where}[{index}]"
-        role = roles[index]
-        is_apart = role in roles[index + 1 : index + 2] or (role == roles[index - 1] if index else role == "model")
-        reading, fields = _read(data, place)
-        if is_apart:
+        reading, role = _read(data, place)
+        if index in apart:
             reading.layout()
-        parsed += _messages(reading, fields, reading.native(FORMAT, fields, place))
+        parsed += made(reading, role, reading.native(FORMAT, data, place))
     return parsed
 
 
@@ -74,7 +72,7 @@ def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     usage = optional_object_at(fields, "usageMetadata", where)
     return ParsedReply(
         message=AssistantMessage(
-            reading.parts or None,
+            reading.content(),
             tool_calls=reading.calls,
             native=reading.native(FORMAT, message, f"{place}.content"),
         ),
@@ -89,10 +87,9 @@ def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     )
 
 
-def read(data: Any) -> list[Message]:
-    """What one content of theirs says, in ours, without the original."""
-    reading, fields = _read(data, "content")
-    return _messages(reading, fields, None)
+def read(data: Any) -> tuple[Reading, str]:
+    """What one content of theirs says, and who says it."""
+    return _read(data, "content")
 
 
 def read_system(system: Any, key: str = SYSTEM) -> list[Message]:
@@ -101,7 +98,7 @@ def read_system(system: Any, key: str = SYSTEM) -> list[Message]:
         return []
     reading = _read_system(system)
     native = kept(FORMAT, {key: system}, key) if reading.odd or key != SYSTEM else None
-    return [SystemMessage(reading.parts or None, native=native)]
+    return [SystemMessage(reading.content(), native=native)]
 
 
 def missing(data: Any) -> list[tuple[str, str]]:
@@ -127,7 +124,7 @@ def _read_system(system: Any) -> Reading:
     return reading
 
 
-def _read(data: Any, where: str) -> tuple[Reading, dict[str, Any]]:
+def _read(data: Any, where: str) -> tuple[Reading, str]:
     fields = as_object(data, where)
     reading = Reading()
     role = optional_text_at(fields, "role", where)
@@ -140,11 +137,7 @@ def _read(data: Any, where: str) -> tuple[Reading, dict[str, Any]]:
     if not parts:
         reading.layout()
     _parts(parts, _MODEL_PARTS if role == "model" else _USER_PARTS, reading, f"{where}.parts")
-    return reading, fields
-
-
-def _messages(reading: Reading, fields: dict[str, Any], native: Native | None) -> list[Message]:
-    return from_assistant(reading, native) if fields.get("role") == "model" else from_user(reading, native)
+    return reading, "assistant" if role == "model" else "user"
 
 
 _Reader = Callable[[dict[str, Any], str, Reading], None]
@@ -152,6 +145,9 @@ _Reader = Callable[[dict[str, Any], str, Reading], None]
 
 def _parts(parts: list[Any], readers: dict[str, _Reader], reading: Reading, where: str) -> None:
     for index, data in enumerate(parts):
+        if is_plain_text(data, "text") and len(data) == 1 and not reading.calls:
+            reading.parts.append(data["text"])
+            continue
         place = f"{where}[{index}]"
         fields = in_camel_case(as_object(data, place), reading)
         kind = next((key for key in fields if key in readers), None)

@@ -10,7 +10,7 @@ from turnlog.formats.gemini.media import read_file, read_inline
 from turnlog.formats.json_fields import as_object, object_at, optional_array_at
 from turnlog.formats.reading import Reading
 from turnlog.log.json_values import storable
-from turnlog.log.messages import TextPart, ToolResult, ToolStatus
+from turnlog.log.messages import ToolResult, ToolStatus
 
 #: Google's own names for what a function gave, and for how it failed.
 OUTPUT: Final = "output"
@@ -35,8 +35,9 @@ def read_response(fields: dict[str, Any], call_id: str, name: str, where: str, r
         _media(data, f"{where}.parts[{index}]", inner)
     reading.odd += inner.odd
     reading.is_own |= inner.is_own
-    said = [] if text is None else [TextPart(text)]
-    return ToolResult(call_id, [*said, *inner.parts], name=name, status=status)
+    if text is not None:
+        inner.parts.insert(0, text)
+    return ToolResult(call_id, inner.content(), name=name, status=status)
 
 
 def _media(data: Any, where: str, inner: Reading) -> None:

@@ -9,14 +9,14 @@ from turnlog.errors import InvalidValueError
 from turnlog.formats.json_fields import as_object, is_array, json_name, object_at, optional_text_at, text_at
 from turnlog.formats.media import base64_of, data_url, media_from_base64, split_data_url
 from turnlog.formats.reading import Reading
-from turnlog.log.messages import Content, MediaPart, TextPart
+from turnlog.log.messages import MediaPart, Part, TextPart
 
 #: The sound formats of ``input_audio``, and their media types.
 _SOUNDS: Final = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _SOUND_FORMATS: Final = {media_type: name for name, media_type in _SOUNDS.items()}
 
 
-def read_content(content: Any, where: str, reading: Reading) -> Content:
+def read_content(content: Any, where: str, reading: Reading) -> None:
     """Content that is not a string."""
     if not is_array(content):
         raise InvalidValueError(f"{where} must be a string, an array of parts, or null, not {json_name(content)}")
@@ -29,9 +29,8 @@ def read_content(content: Any, where: str, reading: Reading) -> Content:
             reading.unknown(place, kind)
         else:
             reader(fields, place, reading)
-    if not content or (len(content) == 1 and content[0]["type"] == "text"):
+    if not content or (len(content) == 1 and content[0]["type"] in {"text", "refusal"}):
         reading.layout()
-    return tuple(reading.parts) or None
 
 
 _TEXT_KEYS: Final = frozenset({"type", "text"})
@@ -46,7 +45,7 @@ _FILE_DATA_KEYS: Final = frozenset({"file_data", "file_id", "filename"})
 
 def _text(fields: dict[str, Any], where: str, reading: Reading) -> None:
     reading.beyond(fields, _TEXT_KEYS, where)
-    reading.parts.append(TextPart(text_at(fields, "text", where)))
+    reading.parts.append(text_at(fields, "text", where))
 
 
 def _refusal(fields: dict[str, Any], where: str, reading: Reading) -> None:
@@ -132,6 +131,12 @@ def write_media(part: MediaPart) -> dict[str, Any] | None:
         return None
     file = {"file_id": part.file_id} if url is None else {"file_data": url}
     return {"type": "file", "file": file if part.name is None else file | {"filename": part.name}}
+
+
+def is_image(part: Part) -> bool:
+    """Whether the part is written as an image, which is all that a tool's message can hold beside text."""
+    written = write_media(part) if isinstance(part, MediaPart) else None
+    return written is not None and written["type"] == "image_url"
 
 
 def _is_sent(url: str) -> bool:

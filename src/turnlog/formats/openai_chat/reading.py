@@ -18,23 +18,17 @@ from turnlog.formats.json_fields import (
     text_at,
 )
 from turnlog.formats.media import decode_base64
-from turnlog.formats.openai_chat.content import read_content
-from turnlog.formats.reading import Reading
+from turnlog.formats.openai_chat.content import is_image, read_content
+from turnlog.formats.reading import Reading, made
 from turnlog.formats.reply import ParsedReply, usage_of, without_nulls
 from turnlog.log.messages import (
     AssistantMessage,
-    Content,
     MediaPart,
     Message,
-    Native,
-    Part,
     ReasoningPart,
-    SystemMessage,
     TextPart,
     ToolCall,
-    ToolMessage,
     ToolResult,
-    UserMessage,
 )
 
 #: ``Native.format`` of what is kept here.
@@ -52,10 +46,8 @@ def parse(data: Any, where: str = "message") -> Message:
     Raises :class:`InvalidValueError` that begins with the place (``message.content[0].text must be…``), and
     :class:`UnstorableError` for what is no JSON value (R-9).
     """
-    reading = Reading()
-    fields = as_object(data, where)
-    make = _read(fields, where, reading)
-    return make(reading.native(FORMAT, fields, where))
+    reading, role = _read(data, where)
+    return made(reading, role, reading.native(FORMAT, data, where))[0]
 
 
 def parse_messages(messages: Any, *, where: str = "messages") -> list[Message]:
@@ -72,151 +64,143 @@ def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     place = f"{where}.choices[0]"
     choice = as_object(choices[0], place)
     said = object_at(choice, "message", place)
-    message: dict[str, Any] = {"role": "assistant", "content": None}
-    message |= {key: value for key, value in said.items() if value != []}
-    reading = Reading()
+    message: dict[str, Any] = {"content": None} | {key: value for key, value in said.items() if value != []}
+    message["role"] = "assistant"
+    reading, _ = _read(message, f"{place}.message")
     reading.is_own = True
-    make = _read(message | {"role": "assistant"}, f"{place}.message", reading)
-    reply = make(reading.native(FORMAT, message, f"{place}.message"))
-    if not isinstance(reply, AssistantMessage):
-        raise InvalidValueError(f"{place}.message is no assistant's")
+    native = reading.native(FORMAT, message, f"{place}.message")
     usage = optional_object_at(fields, "usage", where)
     return ParsedReply(
-        message=reply,
+        message=AssistantMessage(reading.content(), tool_calls=reading.calls, native=native),
         usage=usage_of(usage, ("prompt_tokens",), ("completion_tokens",), f"{where}.usage"),
         model=optional_text_at(fields, "model", where),
         finish_reason=optional_text_at(choice, "finish_reason", place),
     )
 
 
-def read(data: Any) -> list[Message]:
-    """What one message of theirs says, in ours, without the original."""
-    return [_read(as_object(data, "message"), "message", Reading())(None)]
+def read(data: Any) -> tuple[Reading, str]:
+    """What one message of theirs says, and who says it."""
+    return _read(data, "message")
 
 
 def missing(data: Any) -> list[tuple[str, str]]:
     """Places within an original, and names, of what our message does not say."""
-    reading = Reading()
-    _read(as_object(data, ""), "", reading)
+    reading, _ = _read(data, "")
     return reading.missing()
 
 
-_Make = Callable[[Native | None], Message]
-
-
-def _read(fields: dict[str, Any], where: str, reading: Reading) -> _Make:
-    """Gather what the message says; what is returned makes ours of it, with the original where it has to be kept."""
+def _read(data: Any, where: str) -> tuple[Reading, str]:
+    fields = as_object(data, where)
     role = text_at(fields, "role", where)
     reader = _ROLES.get(role)
     if reader is None:
         raise InvalidValueError(f"{where}.role is {role[:40]!a}, not one of {', '.join(_ROLES)}")
-    return reader(fields, where, reading)
+    reading = Reading()
+    reader(fields, where, reading)
+    return reading, "system" if role == "developer" else role
 
 
 _SAID_KEYS: Final = frozenset({"role", "content"})
-_ASSISTANT_KEYS: Final = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
 _TOOL_KEYS: Final = frozenset({"role", "content", "tool_call_id", "name"})
 
 
-def _system(fields: dict[str, Any], where: str, reading: Reading) -> _Make:
-    content = _said(fields, where, reading)
-    return lambda native: SystemMessage(content, native=native)
-
-
-def _developer(fields: dict[str, Any], where: str, reading: Reading) -> _Make:
-    reading.layout()
-    return _system(fields, where, reading)
-
-
-def _user(fields: dict[str, Any], where: str, reading: Reading) -> _Make:
-    content = _said(fields, where, reading)
-    return lambda native: UserMessage(content, native=native)
-
-
-def _said(fields: dict[str, Any], where: str, reading: Reading) -> Content:
+def _said(fields: dict[str, Any], where: str, reading: Reading) -> None:
     reading.beyond(fields, _SAID_KEYS, where)
-    return _content(fields, where, reading)
+    _content(fields, where, reading)
+    if reading.has(TextPart):
+        reading.layout()  # only a model refuses
 
 
-def _assistant(fields: dict[str, Any], where: str, reading: Reading) -> _Make:
-    content = fields.get("content")
-    if content is None:
-        # Without content there have to be calls, or a refusal, for the API to take it.
-        if "content" not in fields or not (fields.get("tool_calls") or fields.get("refusal")):
+def _developer(fields: dict[str, Any], where: str, reading: Reading) -> None:
+    reading.layout()
+    _said(fields, where, reading)
+
+
+def _assistant(fields: dict[str, Any], where: str, reading: Reading) -> None:
+    if fields.get("content") is not None:
+        _content(fields, where, reading)
+        if reading.has(MediaPart):
             reading.layout()
-    else:
-        content = _content(fields, where, reading)
-    if fields.keys() - _SAID_KEYS:
-        content = _with_other_words(fields, content, where, reading)
-        calls = _calls(fields, where, reading)
-        return lambda native: AssistantMessage(content, tool_calls=calls, native=native)
-    return lambda native: AssistantMessage(content, native=native)
+    elif "content" not in fields or not (fields.get("tool_calls") or fields.get("refusal")):
+        # Without content there have to be calls, or a refusal, for the API to take it.
+        reading.layout()
+    if not fields.keys() <= _SAID_KEYS:
+        _other_words(fields, where, reading)
+        _calls(fields, where, reading)
 
 
-def _tool(fields: dict[str, Any], where: str, reading: Reading) -> _Make:
+def _tool(fields: dict[str, Any], where: str, reading: Reading) -> None:
     call_id = text_at(fields, "tool_call_id", where)
     name = optional_text_at(fields, "name", where)
     reading.beyond(fields, _TOOL_KEYS, where)
     if not IDS.accepts(call_id) or (name is None and "name" in fields):
         reading.layout()
-    result = ToolResult(call_id, _content(fields, where, reading), name=name)
-    return lambda native: ToolMessage((result,), native=native)
+    _result(call_id, name, fields, where, reading)
 
 
-def _function(fields: dict[str, Any], where: str, reading: Reading) -> _Make:
+def _function(fields: dict[str, Any], where: str, reading: Reading) -> None:
     reading.layout()
     name = text_at(fields, "name", where)
     reading.beyond(fields, _TOOL_KEYS, where)
-    result = ToolResult(_FUNCTION_ID + name, _content(fields, where, reading), name=name)
-    return lambda native: ToolMessage((result,), native=native)
+    _result(_FUNCTION_ID + name, name, fields, where, reading)
 
 
-_ROLES: Final[dict[str, Callable[[dict[str, Any], str, Reading], _Make]]] = {
-    "system": _system,
+def _result(call_id: str, name: str | None, fields: dict[str, Any], where: str, reading: Reading) -> None:
+    _content(fields, where, reading)
+    if reading.has(TextPart) or not all(isinstance(part, str) or is_image(part) for part in reading.parts):
+        reading.layout()
+    reading.results.append(ToolResult(call_id, reading.content(), name=name))
+    reading.parts = []
+
+
+_ROLES: Final[dict[str, Callable[[dict[str, Any], str, Reading], None]]] = {
+    "system": _said,
     "developer": _developer,
-    "user": _user,
+    "user": _said,
     "assistant": _assistant,
     "tool": _tool,
     "function": _function,
 }
 
 
-#: Not in OpenAI's own API; the first is DeepSeek's, the second OpenRouter's, and many follow them.
-_REASONING: Final = ("reasoning_content", "reasoning")
-_KNOWN: Final = _ASSISTANT_KEYS | {"audio", *_REASONING}
-
-
-def _content(fields: dict[str, Any], where: str, reading: Reading) -> Content:
+def _content(fields: dict[str, Any], where: str, reading: Reading) -> None:
     content = fields.get("content")
     if type(content) is str:
-        return content
-    if content is None:
+        reading.parts.append(content)
+    elif content is None:
         reading.layout()
-        return None
-    return read_content(content, f"{where}.content", reading)
+    else:
+        read_content(content, f"{where}.content", reading)
 
 
-def _with_other_words(fields: dict[str, Any], content: Content, where: str, reading: Reading) -> Content:
-    """The content with what an assistant message says outside of it: reasoning, a refusal, speech."""
+#: Not in OpenAI's own API; the first is DeepSeek's, the second OpenRouter's, and many follow them.
+_REASONING: Final = ("reasoning_content", "reasoning")
+_KNOWN: Final = frozenset({"role", "content", "tool_calls", "function_call", "refusal", "audio", *_REASONING})
+
+
+def _other_words(fields: dict[str, Any], where: str, reading: Reading) -> None:
+    """What an assistant message says outside of its content: reasoning, a refusal, speech."""
     reading.beyond(fields, _KNOWN, where)
-    before = [ReasoningPart(text=thought) for thought in _thoughts(fields, where, reading)]
-    after: list[Part] = []
+    is_silent = not reading.parts or reading.parts == [""]
+    thoughts = _thoughts(fields, where, reading)
+    if thoughts:
+        reading.parts = [*map(_thought, thoughts), *reading.parts]
     refusal = optional_text_at(fields, "refusal", where)
     if refusal is not None:
-        after.append(TextPart(refusal, refusal=True))
-        if content is not None or fields.get("tool_calls"):
+        if reading.parts or fields.get("tool_calls"):
             reading.layout()
+        reading.parts.append(TextPart(refusal, refusal=True))
     elif "refusal" in fields:
+        reading.layout()
+    if "audio" in fields:
         reading.layout()
     if fields.get("audio") is not None:
         reading.is_own = True
-        after += _audio(fields["audio"], silent=not content, where=f"{where}.audio")
-    if before or "audio" in fields:
-        reading.layout()
-    if not before and not after:
-        return content
-    parts = (TextPart(content),) if isinstance(content, str) else content or ()
-    return (*before, *parts, *after)
+        reading.parts += _audio(fields["audio"], silent=is_silent, where=f"{where}.audio")
+
+
+def _thought(text: str) -> ReasoningPart:
+    return ReasoningPart(text=text)
 
 
 def _thoughts(fields: dict[str, Any], where: str, reading: Reading) -> list[str]:
@@ -233,7 +217,7 @@ def _thoughts(fields: dict[str, Any], where: str, reading: Reading) -> list[str]
     return thoughts
 
 
-def _audio(data: object, *, silent: bool, where: str) -> list[Part]:
+def _audio(data: object, *, silent: bool, where: str) -> list[str | MediaPart]:
     """What was spoken, and its transcript where the message has no text of its own."""
     fields = as_object(data, where)
     file_id = text_at(fields, "id", where)
@@ -241,22 +225,22 @@ def _audio(data: object, *, silent: bool, where: str) -> list[Part]:
     transcript = optional_text_at(fields, "transcript", where)
     sound = None if encoded is None else decode_base64(encoded)
     part = MediaPart(media_type="audio/*", file_id=file_id if sound is None else None, data=sound)
-    return [TextPart(transcript), part] if transcript and silent else [part]
+    return [transcript, part] if transcript and silent else [part]
 
 
-def _calls(fields: dict[str, Any], where: str, reading: Reading) -> tuple[ToolCall, ...]:
+def _calls(fields: dict[str, Any], where: str, reading: Reading) -> None:
     calls = optional_array_at(fields, "tool_calls", where)
     if not calls and "tool_calls" in fields:
         reading.layout()
-    parsed = [_call(call, f"{where}.tool_calls[{index}]", reading) for index, call in enumerate(calls)]
+    for index, call in enumerate(calls):
+        reading.calls.append(_call(call, f"{where}.tool_calls[{index}]", reading))
     if "function_call" in fields:
         reading.layout()
     if fields.get("function_call") is not None:
         place = f"{where}.function_call"
         function = object_at(fields, "function_call", where)
         name = text_at(function, "name", place)
-        parsed.append(ToolCall(_FUNCTION_ID + name, name, text_at(function, "arguments", place)))
-    return tuple(parsed)
+        reading.calls.append(ToolCall(_FUNCTION_ID + name, name, text_at(function, "arguments", place)))
 
 
 _CALL_KEYS: Final = frozenset({"id", "type", "function"})

@@ -9,7 +9,7 @@ from turnlog.formats.json_fields import is_object
 from turnlog.formats.loss import Notes
 from turnlog.formats.openai_chat.content import write_media
 from turnlog.formats.openai_chat.reading import FORMAT, IDS, read
-from turnlog.formats.writing import Place, Writing, content_blocks, copied, final_results, same_as
+from turnlog.formats.writing import Place, Writing, content_blocks, copied, count_same, final_results
 from turnlog.log.messages import (
     AssistantMessage,
     Content,
@@ -73,7 +73,7 @@ def render_message(message: Message) -> list[dict[str, Any]]:
 def _is_whole(messages: Sequence[Message], index: int, writing: Writing) -> bool:
     message = messages[index]
     data: object = None if message.native is None else message.native.data
-    if not is_object(data) or same_as(messages, index, lambda: read(data)) != 1:
+    if not is_object(data) or count_same(messages, index, data, read) != 1:
         return False
     if isinstance(message, AssistantMessage):
         writing.ids.keep(message.tool_calls)

@@ -24,7 +24,7 @@ _FILE_KEYS: Final = frozenset({"type", "file_data", "file_url", "file_id", "file
 def read_content(content: Any, where: str, reading: Reading) -> None:
     """A message's content, or an output."""
     if isinstance(content, str):
-        reading.parts.append(TextPart(content))
+        reading.parts.append(content)
         return
     if not is_array(content):
         raise InvalidValueError(f"{where} must be a string or an array of parts, not {json_name(content)}")

@@ -21,17 +21,18 @@ from turnlog.formats.json_fields import (
     text_at,
 )
 from turnlog.formats.openai_responses.content import read_content
-from turnlog.formats.reading import Reading, kept
+from turnlog.formats.reading import Reading, all_kept, kept, made
 from turnlog.formats.reply import ParsedReply, usage_of, without_nulls
 from turnlog.formats.text import is_blank
 from turnlog.log.messages import (
     AssistantMessage,
+    MediaPart,
     Message,
     Native,
     ReasoningPart,
     SystemMessage,
+    TextPart,
     ToolCall,
-    ToolMessage,
     ToolResult,
     UserMessage,
 )
@@ -42,7 +43,15 @@ FORMAT: Final = "openai-responses"
 IDS: Final = IdRule(64, WORD, is_unique=True)
 
 _ROLES: Final = ("user", "assistant", "system", "developer")
-_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+_WHOSE: Final = {"user": "user", "system": "system", "developer": "system"}
+#: Items that have no role, and whose they are.
+_MADE: Final = {
+    "function_call": "assistant",
+    "custom_tool_call": "assistant",
+    "reasoning": "assistant",
+    "function_call_output": "tool",
+    "custom_tool_call_output": "tool",
+}
 
 
 class Piece(Struct, frozen=True):
@@ -68,9 +77,9 @@ def parse(items: Any, *, system: Any = None, where: str = "input") -> list[Messa
     for group in _groups(items, where):
         reading = _read(group)
         first = group[0]
-        if not parsed and first.role in {"system", "developer"}:
+        if not parsed and first.role == "system":
             reading.layout()  # ours becomes the instructions
-        parsed.append(_message(first.role, reading, _native(group, reading)))
+        parsed += made(reading, first.role, _native(group, reading))
     return parsed
 
 
@@ -87,7 +96,7 @@ def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     status = optional_text_at(fields, "status", where)
     incomplete = optional_object_at(fields, "incomplete_details", where)
     return ParsedReply(
-        message=AssistantMessage(reading.parts or None, tool_calls=reading.calls, native=_native(group, reading)),
+        message=AssistantMessage(reading.content(), tool_calls=reading.calls, native=_native(group, reading)),
         usage=usage_of(
             optional_object_at(fields, "usage", where), ("input_tokens",), ("output_tokens",), f"{where}.usage"
         ),
@@ -98,13 +107,12 @@ def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     )
 
 
-def read(data: Any) -> list[Message]:
-    """What the items of one message say, in ours, without the original."""
-    if isinstance(data, str):
-        return [UserMessage(data)]
-    if not is_array(data):
-        raise InvalidValueError(f"items must be an array, not {json_name(data)}")
-    return [_message(group[0].role, _read(group), None) for group in _groups(data, "items")]
+def read(items: list[Any]) -> tuple[Reading, str]:
+    """What the items of one message say, and who says it."""
+    groups = list(_groups(items, "items"))
+    if len(groups) != 1:
+        raise InvalidValueError("the items of one message make several")
+    return _read(groups[0]), groups[0][0].role
 
 
 def read_instructions(system: Any) -> list[Message]:
@@ -127,20 +135,7 @@ def missing(data: Any) -> list[tuple[str, str]]:
 def _native(group: list[Piece], reading: Reading) -> Native | None:
     if not reading.odd:
         return Native(FORMAT, None) if reading.is_own else None
-    first = group[0]
-    if len(group) == 1:
-        return Native(FORMAT, [kept(FORMAT, first.fields, first.place).data])
-    # Each is checked alone, so that an error names its place.
-    return Native(FORMAT, [kept(FORMAT, piece.fields, piece.place).data for piece in group])
-
-
-def _message(role: str, reading: Reading, native: Native | None) -> Message:
-    if role == "assistant":
-        return AssistantMessage(reading.parts or None, tool_calls=reading.calls, native=native)
-    if role == "tool":
-        return ToolMessage(reading.results, native=native)
-    kind = UserMessage if role == "user" else SystemMessage
-    return kind(reading.parts or None, native=native)
+    return all_kept(FORMAT, [(piece.fields, piece.place) for piece in group])
 
 
 def _groups(items: list[Any], where: str) -> Iterator[list[Piece]]:
@@ -164,6 +159,9 @@ def _groups(items: list[Any], where: str) -> Iterator[list[Piece]]:
 
 def _piece(data: Any, where: str) -> Piece:
     fields = as_object(data, where)
+    kind = fields.get("type")
+    if type(kind) is str and kind in _MADE and "role" not in fields:
+        return Piece(fields, where, kind, _MADE[kind])
     role = optional_text_at(fields, "role", where)
     kind = optional_text_at(fields, "type", where) or ("message" if role is not None else "item_reference")
     if kind == "item_reference":
@@ -171,8 +169,7 @@ def _piece(data: Any, where: str) -> Piece:
     if kind == "message" and role not in _ROLES:
         said = "null" if role is None else ascii(role[:40])
         raise InvalidValueError(f"{where}.role is {said}, not one of {', '.join(_ROLES)}")
-    whose = "tool" if kind in _OUTPUTS else role or "assistant"
-    return Piece(fields, where, kind, whose if whose in _ROLES or whose == "tool" else "assistant")
+    return Piece(fields, where, kind, _MADE.get(kind) or _WHOSE.get(role or "", "assistant"))
 
 
 def _read(group: list[Piece]) -> Reading:
@@ -206,6 +203,8 @@ def _said(fields: dict[str, Any], where: str, reading: Reading) -> None:
     read_content(content, f"{where}.content", reading)
     if isinstance(content, str) and is_blank(content):
         reading.layout()
+    if reading.has(MediaPart if role == "assistant" else TextPart):
+        reading.layout()  # models send no media, and only they refuse
 
 
 def _call(fields: dict[str, Any], where: str, reading: Reading) -> None:
@@ -227,9 +226,11 @@ def _output(fields: dict[str, Any], where: str, reading: Reading) -> None:
         raise InvalidValueError(f"{where} has no 'output'")
     inner = Reading()
     read_content(fields["output"], f"{where}.output", inner)
+    if inner.has(TextPart):
+        inner.layout()
     reading.odd += inner.odd
     reading.is_own |= inner.is_own
-    reading.results.append(ToolResult(call_id, inner.parts or None))
+    reading.results.append(ToolResult(call_id, inner.content()))
 
 
 def _reasoning(fields: dict[str, Any], where: str, reading: Reading) -> None:

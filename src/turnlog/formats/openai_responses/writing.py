@@ -11,7 +11,7 @@ from turnlog.formats.openai_responses.content import write_media
 from turnlog.formats.openai_responses.reading import FORMAT, IDS, read
 from turnlog.formats.systems import system_texts
 from turnlog.formats.text import is_blank
-from turnlog.formats.writing import CONTINUE, Place, Writing, content_blocks, copied, final_results, same_as
+from turnlog.formats.writing import CONTINUE, Place, Writing, content_blocks, copied, count_same, final_results
 from turnlog.log.messages import (
     AssistantMessage,
     Content,
@@ -115,7 +115,7 @@ def _whole(messages: Sequence[Message], index: int, writing: Writing, sent: set[
     """The items as they came, if the message still says the same and none of them stands in the request already."""
     message = messages[index]
     data: object = None if message.native is None or not writing.is_own else message.native.data
-    if not is_array(data) or same_as(messages, index, lambda: read(data)) != 1:
+    if not is_array(data) or count_same(messages, index, data, read) != 1:
         return None
     ids = {item["id"] for item in data if isinstance(item.get("id"), str)}
     if ids & sent:
