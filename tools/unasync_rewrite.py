@@ -12,7 +12,10 @@ import libcst as cst
 from libcst.helpers import get_full_name_for_node, parse_template_expression
 
 # What must not be left in a twin, in code as in prose.
-_LEFTOVER = re.compile(r"\b(?:\w*[Aa]sync\w*|[Aa]wait\w*|__a(?:enter|exit|iter|next)__|aclose|aiter|anext)\b")
+# `async_compaction` is an option of both colours.
+_LEFTOVER = re.compile(
+    r"\b(?!_?async_compaction\b)(?:\w*[Aa]sync\w*|[Aa]wait\w*|__a(?:enter|exit|iter|next)__|aclose|aiter|anext)\b"
+)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,9 @@
     │   ├── InvalidBatchError                     empty, an id twice, two sessions, a misplaced boundary
     │   ├── ReservedEventTypeError                COMPACTION is written by compaction, rewind and clear
     │   ├── SystemMessageRefusedError             system messages are not allowed on this service
+    │   ├── MissingSessionIdError                 a chat call that names no session
+    │   ├── ToolDefinitionError                   a function that cannot be a tool
+    │   ├── InvalidReplyError                     a model's reply that cannot be stored or answered
     │   └── ImportFormatError                     a file that is not what it claims to be; names the line
     ├── NotFoundError (LookupError)
     │   ├── SessionNotFoundError
@@ -20,7 +23,10 @@
     │   ├── VersionConflictError                  the log has moved
     │   ├── EventContentConflictError             a stored event id with other content
     │   ├── PartialReplayError                    some ids of the batch are stored, others are not
-    │   └── TurnInterruptedError                  another holder has taken the turn over
+    │   ├── TurnInterruptedError                  another holder has taken the turn over
+    │   ├── RunMismatchError                      a retry under a known run id with other messages
+    │   └── RunSupersededError                    a retry of a run that the conversation has left behind
+    ├── PrincipalMismatchError (PermissionError)  the session is another principal's
     ├── SessionBusyError (TimeoutError)           a turn is held by somebody else
     ├── AppendOutcomeUnknownError (OSError)       the answer to a commit is lost; appending again is safe
     ├── StoreError (OSError)                      the store itself
@@ -75,6 +81,26 @@ class ReservedEventTypeError(InvalidValueError):
 
 class SystemMessageRefusedError(InvalidValueError):
     """A system message on a service that does not store them; ``allow_system_messages=True`` does."""
+
+
+class MissingSessionIdError(InvalidValueError):
+    """A chat call without a session id, or with a blank one (H-3): there is no default that all would share."""
+
+
+class ToolDefinitionError(InvalidValueError):
+    """A function that cannot be a tool (H-9): a parameter without a type hint, a name that no provider takes."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"tool {name!r}: {reason}")
+        self.name = name
+        self.reason = reason
+
+
+class InvalidReplyError(InvalidValueError):
+    """A model's reply that is no reply: empty, or with one id for two calls. It was not stored."""
+
+    exit_code = 1
+    http_status = 502
 
 
 class ImportFormatError(InvalidValueError):
@@ -203,6 +229,38 @@ class TurnInterruptedError(ConflictError):
     def __init__(self, session_id: str) -> None:
         super().__init__(f"the turn on session {session_id!r} is no longer held by this caller")
         self.session_id = session_id
+
+
+class RunMismatchError(ConflictError):
+    """A call under the run id of an earlier one whose user messages were others (H-8)."""
+
+    def __init__(self, session_id: str, run_id: str) -> None:
+        super().__init__(
+            f"run {run_id!r} of session {session_id!r} began with other user messages; a new request gets a new run id"
+        )
+        self.session_id = session_id
+        self.run_id = run_id
+
+
+class RunSupersededError(ConflictError):
+    """An unfinished run that is no longer the newest turn of its session (H-8): it is not gone on with."""
+
+    def __init__(self, session_id: str, run_id: str) -> None:
+        super().__init__(f"session {session_id!r} has gone on since run {run_id!r} was left unfinished")
+        self.session_id = session_id
+        self.run_id = run_id
+
+
+class PrincipalMismatchError(TurnlogError, PermissionError):
+    """A call for one principal on a session of another, or of none (H-10); nothing of it was read or written."""
+
+    exit_code = 4
+    http_status = 403
+
+    def __init__(self, session_id: str, principal: str) -> None:
+        super().__init__(f"session {session_id!r} does not belong to {principal!r}")
+        self.session_id = session_id
+        self.principal = principal
 
 
 class SessionBusyError(TurnlogError, TimeoutError):

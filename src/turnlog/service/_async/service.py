@@ -91,6 +91,11 @@ class AsyncSessionService:
         """The store."""
         return self._repository
 
+    @property
+    def turn_wait(self) -> timedelta:
+        """How long a write waits for a turn that somebody else holds (H-11)."""
+        return self._turn_wait
+
     async def create(
         self,
         session_id: str | None = None,

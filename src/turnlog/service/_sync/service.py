@@ -93,6 +93,11 @@ class SessionService:
         """The store."""
         return self._repository
 
+    @property
+    def turn_wait(self) -> timedelta:
+        """How long a write waits for a turn that somebody else holds (H-11)."""
+        return self._turn_wait
+
     def create(
         self,
         session_id: str | None = None,

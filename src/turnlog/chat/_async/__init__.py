@@ -1,0 +1,1 @@
+"""The shells of the chat client, written once: the sync twins are generated."""

@@ -1,0 +1,127 @@
+"""What threads and tasks do each in their own way: finish a write, run tools side by side, go on behind a call."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from turnlog.errors import ToolDefinitionError
+
+T = TypeVar("T")
+
+
+async def shielded(work: Coroutine[Any, Any, T]) -> T:
+    """Finish the work, a cancelled caller with it: nothing is abandoned half-way (H-13)."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait((task,))
+        raise
+
+
+def done(work: T) -> T:
+    """In a thread the work is done already."""
+    return work
+
+
+async def call_tool_async(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Await an async function; run any other in a thread, with the context variables of the caller."""
+    if inspect.iscoroutinefunction(function):
+        return await function(**arguments)
+    returned = await asyncio.to_thread(function, **arguments)
+    return await returned if inspect.isawaitable(returned) else returned
+
+
+def call_tool_sync(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Call a function; an async one has no loop to run in."""
+    returned = function(**arguments)
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise ToolDefinitionError(function.__name__, "it is async: use it with AsyncChatClient")
+    return returned
+
+
+async def side_by_side_async(calls: Sequence[Callable[[], Awaitable[T]]], most: int) -> list[T]:
+    """What all calls give, in their order, at most so many at a time; when one raises, the others are cancelled."""
+    if len(calls) == 1:
+        return [await calls[0]()]
+    free = asyncio.Semaphore(most)
+
+    async def limited(call: Callable[[], Awaitable[T]]) -> T:
+        async with free:
+            return await call()
+
+    tasks = [asyncio.ensure_future(limited(call)) for call in calls]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        raise
+
+
+def side_by_side(calls: Sequence[Callable[[], T]], most: int) -> list[T]:
+    """The same in threads, each with the context variables of the caller; one that runs is waited for."""
+    if len(calls) == 1:
+        return [calls[0]()]
+    with ThreadPoolExecutor(min(most, len(calls)), "turnlog-tool") as pool:
+        running = [pool.submit(copy_context().run, call) for call in calls]
+        return [each.result() for each in running]
+
+
+class Background:
+    """Work that goes on after a call has returned, with the caller's context variables; for threads (C-8, H-13)."""
+
+    def __init__(self, executor: Executor | None) -> None:
+        self._executor = executor
+        self._running: set[Future[Any]] = set()
+        self._lock = threading.Lock()
+
+    def start(self, work: Callable[[], object]) -> None:
+        """Begin it. What it raises must be its own concern."""
+        context = copy_context()
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(4, "turnlog-compaction")
+            future = self._executor.submit(context.run, work)
+            self._running.add(future)
+        future.add_done_callback(self._ended)
+
+    def _ended(self, future: Future[Any]) -> None:
+        with self._lock:
+            self._running.discard(future)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, at most so long, until nothing runs; whether that is so."""
+        with self._lock:
+            running = list(self._running)
+        return not wait(running, seconds).not_done
+
+
+class AsyncBackground:
+    """The same for tasks, which need no executor."""
+
+    def __init__(self, executor: Executor | None) -> None:
+        del executor
+        self._running: set[asyncio.Task[object]] = set()
+
+    async def start(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Begin it. What it raises must be its own concern."""
+        task = asyncio.create_task(work())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait, at most so long, until nothing runs; whether that is so."""
+        if not self._running:
+            return True
+        _, pending = await asyncio.wait(tuple(self._running), timeout=seconds)
+        return not pending
