@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from turnlog.errors import (
     AppendOutcomeUnknownError,
@@ -40,6 +40,9 @@ from turnlog.storage.rules import check_batch, check_indexed, indexed_keys
 from turnlog.storage.sql.driver import AsyncDriver, CommitFailedError
 from turnlog.storage.sql.plans import appending, at_once, finding, indexing, iterating, reading, sessions, tallying
 from turnlog.storage.sql.plans.plan import Plan, StoreSettings
+
+#: How often an append is made again on a server where its commit was lost and has stored nothing.
+_MOST_LOST_COMMITS: Final = 3
 
 
 class AsyncSqlRepository:
@@ -202,24 +205,32 @@ class AsyncSqlRepository:
                 at_once=can_change,
             )
 
+        ids = tuple(event.id for event in batch)
         try:
-            return await self._driver.write(plan)
-        except CommitFailedError as failed:
-            return await self._settle(session_id, target.key, batch, failed)
+            for left in reversed(range(_MOST_LOST_COMMITS if can_change else 1)):
+                try:
+                    return await self._driver.write(plan)
+                except CommitFailedError as failed:
+                    settled = await self._settle(session_id, target.key, batch, failed)
+                    if settled is not None:
+                        return settled
+                    if not left:
+                        raise failed.cause from failed.__cause__
         except (StoreError, SessionNotFoundError, SessionBusyError) as error:
             # The attempt that gave no answer may have been stored and deleted since, or may yet come through.
             if may_be_stored:
-                raise AppendOutcomeUnknownError(session_id, tuple(event.id for event in batch)) from error
+                raise AppendOutcomeUnknownError(session_id, ids) from error
             raise
+        raise AssertionError
 
-    async def _settle(self, session_id: str, key: int, batch: Batch, failed: CommitFailedError) -> AppendResult:
-        """The answer to a commit is lost: look the ids up once (R-14)."""
+    async def _settle(self, session_id: str, key: int, batch: Batch, failed: CommitFailedError) -> AppendResult | None:
+        """The answer to a commit is lost: look the ids up once (R-14). None where nothing was stored."""
         try:
             stored = await self._driver.settle(lambda: finding.settle(session_id, key, batch, self._now()))
         except (StoreError, SessionNotFoundError) as error:
             raise AppendOutcomeUnknownError(session_id, tuple(event.id for event in batch)) from error
         if stored is None:
-            raise failed.cause
+            return None
         decided = failed.decided
         # Where this call would have put them, it is this call that has stored them.
         is_own = isinstance(decided, AppendResult) and not decided.is_replay and decided.events == stored.events

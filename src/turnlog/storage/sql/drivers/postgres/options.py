@@ -19,9 +19,7 @@ class PostgresOptions(Struct, frozen=True, kw_only=True):
     """How to reach a server: connection information as libpq takes it, and the bounds of the pool.
 
     Seconds are how long a call waits for a free connection (``pool_timeout``) and for somebody else's lock
-    (``lock_timeout``), and after how long the server ends a transaction whose program says nothing more
-    (``idle_timeout``; 0: never), so that a machine that is gone does not keep its locks. ``unsafe`` allows servers
-    whose settings may lose acknowledged appends.
+    (``lock_timeout``; 0: for ever). ``unsafe`` allows servers whose settings may lose acknowledged appends.
     """
 
     conninfo: str
@@ -29,13 +27,12 @@ class PostgresOptions(Struct, frozen=True, kw_only=True):
     pool_max: int = 8
     pool_timeout: float = 30.0
     lock_timeout: float = 30.0
-    idle_timeout: float = 300.0
     unsafe: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.pool_min <= self.pool_max:
             raise InvalidValueError(f"a pool has 1 or more connections: {self.pool_min} to {self.pool_max}")
-        for name in ("pool_timeout", "lock_timeout", "idle_timeout"):
+        for name in ("pool_timeout", "lock_timeout"):
             if not 0 <= getattr(self, name) <= _LONGEST_WAIT:
                 raise InvalidValueError(f"{name} is 0 to {_LONGEST_WAIT} seconds, not {getattr(self, name)!r}")
 
@@ -53,7 +50,6 @@ _OWN: Final[dict[str, Callable[[str], Any]]] = {
     "pool_max": int,
     "pool_timeout": float,
     "lock_timeout": float,
-    "idle_timeout": float,
     "unsafe": lambda text: text.lower() in ("yes", "true", "1"),
 }
 

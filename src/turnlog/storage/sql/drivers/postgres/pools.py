@@ -38,12 +38,20 @@ def _arguments(options: PostgresOptions) -> dict[str, Any]:
 
 
 def _session_settings(options: PostgresOptions) -> bytes:
-    """Sent once on each connection: an appender waits for a row's lock, and does not read behind another's commit."""
-    return (
-        "SET default_transaction_isolation = 'read committed';"
-        f" SET lock_timeout = {int(options.lock_timeout * 1000)};"
-        f" SET idle_in_transaction_session_timeout = {int(options.idle_timeout * 1000)}"
-    ).encode()
+    """Sent once on each connection.
+
+    A statement that commits itself waits for a row's lock and goes by its newest version. And the server finds out
+    within two minutes that a machine is gone which holds a lock. (Its own time limit for idle transactions would be
+    simpler, but does not run behind a pipeline: the flush request that ends one stops its clock.)
+    """
+    settings = {
+        "default_transaction_isolation": "'read committed'",
+        "lock_timeout": int(options.lock_timeout * 1000),
+        "tcp_keepalives_idle": 60,
+        "tcp_keepalives_interval": 10,
+        "tcp_keepalives_count": 6,
+    }
+    return "; ".join(f"SET {name} = {value}" for name, value in settings.items()).encode()
 
 
 class _Process(Generic[P]):
