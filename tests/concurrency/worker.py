@@ -11,6 +11,8 @@ import msgspec
 
 from tests.concurrency.nets import without_nets
 from tests.concurrency.stores import opened
+from turnlog import SessionService
+from turnlog.compaction import SummarizingCompactionStrategy, SummaryRequest, WindowCompactionStrategy
 from turnlog.errors import SessionAlreadyExistsError, TurnlogError
 from turnlog.storage.changes import SessionChange
 from turnlog.testing import factories
@@ -87,12 +89,29 @@ def run_updating(url: str, session_id: str, name: str, updates: int) -> None:
         say("done")
 
 
+def run_compacting(url: str, session_id: str) -> None:
+    """Compact when told to, in step with the others while the summary is being made; then say how it went."""
+
+    def summarize(_request: SummaryRequest) -> str:
+        say("meet")
+        hear()
+        return "What was said."
+
+    with SessionService(opened(url)) as service:
+        strategy = SummarizingCompactionStrategy(summarize, WindowCompactionStrategy(last_turns=1))
+        say("ready")
+        while hear():
+            result = service.compact(session_id, strategy)
+            say({"landed": not result.is_unchanged, "reason": result.reason, "version": service.version(session_id)})
+
+
 ROLES: Final[dict[str, Callable[..., None]]] = {
     "race": run_race,
     "race-without-nets": run_race_without_nets,
     "open": run_opening,
     "create": run_creating,
     "update": run_updating,
+    "compact": run_compacting,
 }
 
 if __name__ == "__main__":
