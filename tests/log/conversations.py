@@ -1,4 +1,4 @@
-"""The real conversations in the folder of larger data, as logs."""
+"""The real conversations in the folder of recorded material, as logs."""
 
 from __future__ import annotations
 
