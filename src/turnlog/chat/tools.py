@@ -44,8 +44,13 @@ class Tool(Struct, frozen=True, kw_only=True):
     arguments: type[Any]
     #: The parameter that receives the :class:`ToolContext`, if one does.
     context_name: str | None = None
-    #: The turn ends with its result, which goes to the caller and not to the model.
-    return_direct: bool = False
+    #: Whether the turn ends with its result, which then goes to the caller and not to the model; asked of the result
+    #: where it is a function.
+    return_direct: bool | Callable[[ToolResult], bool] = False
+
+    def ends_turn(self, result: ToolResult) -> bool:
+        """Whether the turn ends with this result, if the others of its batch say so too."""
+        return self.return_direct(result) if callable(self.return_direct) else self.return_direct
 
     @property
     def is_async(self) -> bool:
@@ -58,12 +63,13 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    return_direct: bool = False,
+    return_direct: bool | Callable[[ToolResult], bool] = False,
 ) -> Tool:
     """A tool of ``function``: its name, docstring and type hints are what the model is told.
 
     Every parameter needs a type hint that JSON can be read as; ``Annotated[int, msgspec.Meta(description="…")]`` says
-    more about it. Raises :class:`ToolDefinitionError`.
+    more about it. A turn ends, without asking the model again, when every tool of a reply returns directly. Raises
+    :class:`ToolDefinitionError`.
     """
     if isinstance(function, Tool):
         return function

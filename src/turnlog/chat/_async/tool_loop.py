@@ -21,7 +21,6 @@ from turnlog.chat.request import (
     checked_reply,
 )
 from turnlog.chat.tools import (
-    Tool,
     ToolContext,
     arguments_for,
     error_result,
@@ -81,7 +80,7 @@ class AsyncToolLoop:
             results = await self._results(asking, batch)
             if batch.is_breached and self._limits.on_breach is OnBreach.STOP:
                 return self._ended(Outcome.LIMIT, results)
-            if not batch.is_breached and self._is_direct(asking):
+            if not batch.is_breached and self._is_direct(asking, results):
                 return self._ended(Outcome.DIRECT, results)
             self._messages += [ToolMessage((result,)) for result in results]
             if self._spent.rounds > self._limits.rounds + 1:  # asked without tools, and it asked for some again
@@ -142,9 +141,9 @@ class AsyncToolLoop:
             _log.info("tool %r failed", call.name, exc_info=True)
             return error_result(call, error, details=self._details)
 
-    def _is_direct(self, asking: AssistantMessage) -> bool:
-        found: list[Tool | None] = [self._tools.get(call.name) for call in asking.tool_calls]
-        return all(tool is not None and tool.return_direct for tool in found)
+    def _is_direct(self, asking: AssistantMessage, results: Sequence[ToolResult]) -> bool:
+        found = [self._tools.get(call.name) for call in asking.tool_calls]
+        return all(tool is not None and tool.ends_turn(result) for tool, result in zip(found, results, strict=True))
 
     def _ended(self, outcome: Outcome, results: tuple[ToolResult, ...] = ()) -> ChatResult:
         last = self._messages[-1] if self._messages else None

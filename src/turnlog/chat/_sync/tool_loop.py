@@ -15,7 +15,7 @@ from turnlog.chat.event_ids import digest
 from turnlog.chat.holding import ACTIVE
 from turnlog.chat.limits import Batch, Limits, OnBreach, Spent, batch_of
 from turnlog.chat.request import ChatResult, ModelRequest, Outcome, ToolRequest, TurnRequest, checked_reply
-from turnlog.chat.tools import Tool, ToolContext, arguments_for, error_result, result_of, tools_by_name, unknown_tool
+from turnlog.chat.tools import ToolContext, arguments_for, error_result, result_of, tools_by_name, unknown_tool
 from turnlog.log.messages import AssistantMessage, Message, ToolMessage, ToolResult
 from turnlog.models.protocol import Reply, Usage
 
@@ -68,7 +68,7 @@ class ToolLoop:
             results = self._results(asking, batch)
             if batch.is_breached and self._limits.on_breach is OnBreach.STOP:
                 return self._ended(Outcome.LIMIT, results)
-            if not batch.is_breached and self._is_direct(asking):
+            if not batch.is_breached and self._is_direct(asking, results):
                 return self._ended(Outcome.DIRECT, results)
             self._messages += [ToolMessage((result,)) for result in results]
             if self._spent.rounds > self._limits.rounds + 1:  # asked without tools, and it asked for some again
@@ -129,9 +129,9 @@ class ToolLoop:
             _log.info("tool %r failed", call.name, exc_info=True)
             return error_result(call, error, details=self._details)
 
-    def _is_direct(self, asking: AssistantMessage) -> bool:
-        found: list[Tool | None] = [self._tools.get(call.name) for call in asking.tool_calls]
-        return all(tool is not None and tool.return_direct for tool in found)
+    def _is_direct(self, asking: AssistantMessage, results: Sequence[ToolResult]) -> bool:
+        found = [self._tools.get(call.name) for call in asking.tool_calls]
+        return all(tool is not None and tool.ends_turn(result) for tool, result in zip(found, results, strict=True))
 
     def _ended(self, outcome: Outcome, results: tuple[ToolResult, ...] = ()) -> ChatResult:
         last = self._messages[-1] if self._messages else None
