@@ -215,7 +215,7 @@ class AsyncSqlRepository:
                     if settled is not None:
                         return settled
                     if not left:
-                        raise failed.cause from failed.__cause__
+                        raise failed.cause  # noqa: B904 - it has the driver's error for its cause
         except (StoreError, SessionNotFoundError, SessionBusyError) as error:
             # The attempt that gave no answer may have been stored and deleted since, or may yet come through.
             if may_be_stored:

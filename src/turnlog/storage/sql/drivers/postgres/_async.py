@@ -102,7 +102,7 @@ class AsyncPostgresDriver:
             except (UniqueViolationError, UndoneError):
                 return None
             except LostError as lost:
-                raise CommitFailedError(StoreUnavailableError(str(lost)), None) from lost.cause
+                raise CommitFailedError(lost.cause, None) from lost.cause
             finally:
                 run.close()
             lent.check_confirmed(run.result)
@@ -146,7 +146,7 @@ class AsyncPostgresDriver:
         is_last = attempt == _MOST_ATTEMPTS - 1
         if isinstance(error, LostError):
             if is_last:
-                raise error.cause from error.cause.__cause__
+                raise error.cause
             await self._pools.refresh()
         elif is_last:
             message = f"{self._options.place}: the server undid the transaction {_MOST_ATTEMPTS} times: {error}"
@@ -185,7 +185,7 @@ class AsyncPostgresDriver:
         try:
             rows = await self._send(lent.connection, statements)
         except LostError as lost:
-            raise CommitFailedError(StoreUnavailableError(str(lost)), decided) from lost.cause
+            raise CommitFailedError(lost.cause, decided) from lost.cause
         lent.check_confirmed(decided)
         return rows
 

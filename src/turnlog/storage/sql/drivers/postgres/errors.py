@@ -26,7 +26,7 @@ class UndoneError(Exception):
 class LostError(Exception):
     """The connection is gone, or of no use for writing; ``cause`` is the error of ours that stands for it."""
 
-    def __init__(self, cause: Exception) -> None:
+    def __init__(self, cause: StoreError) -> None:
         super().__init__(str(cause))
         self.cause = cause
 
@@ -42,7 +42,9 @@ def met(error: psycopg.Error, connection: psycopg.BaseConnection[Any], place: st
     is_over = connection.closed or error.diag.severity_nonlocalized in _ENDS_THE_CONNECTION
     # A primary that has become a standby answers still: the next connection may lead to its successor.
     if is_over or isinstance(error, errors.ReadOnlySqlTransaction):
-        return LostError(translation(error, place))
+        cause = StoreUnavailableError(f"{place} cannot be reached, or written to: {error}")
+        cause.__cause__ = error
+        return LostError(cause)
     return translation(error, place)
 
 
