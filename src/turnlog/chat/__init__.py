@@ -33,7 +33,7 @@ from turnlog.chat.guard import Guarded, guarded
 from turnlog.chat.limits import Limits, OnBreach
 from turnlog.chat.request import ChatResult, ModelRequest, Outcome, ToolRequest, TurnRequest
 from turnlog.chat.streaming import AsyncChatStream, ChatStream
-from turnlog.chat.tools import Tool, ToolContext, ToolError, tool
+from turnlog.chat.tools import Tool, ToolContext, ToolError, schema_tool, tool
 
 __all__ = [
     "BRANCH",
@@ -76,5 +76,6 @@ __all__ = [
     "TurnAdvisor",
     "TurnRequest",
     "guarded",
+    "schema_tool",
     "tool",
 ]

@@ -37,7 +37,10 @@ class ToolContext(Struct, frozen=True, kw_only=True):
 
 
 class Tool(Struct, frozen=True, kw_only=True):
-    """A function as a tool; made by :func:`tool`. ``arguments`` is the type that a call's JSON is read as."""
+    """A function as a tool; made by :func:`tool` or :func:`schema_tool`.
+
+    ``arguments`` is the type that a call's JSON is read as.
+    """
 
     spec: ToolSpec
     function: ToolFunction
@@ -75,8 +78,7 @@ def tool(
         return function
     _check_callable(function)
     known_as = name or str(getattr(function, "__name__", type(function).__name__))
-    if not _NAME.fullmatch(known_as):
-        raise ToolDefinitionError(known_as, "a name is 1 to 64 of A-Z, a-z, 0-9, '_' and '-': give it one by name=")
+    _check_name(known_as)
     fields, context_name = _parameters(function, known_as)
     arguments = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
     told = description if description is not None else inspect.getdoc(function) or ""
@@ -87,6 +89,24 @@ def tool(
         context_name=context_name,
         return_direct=return_direct,
     )
+
+
+def schema_tool(
+    function: ToolFunction,
+    *,
+    name: str,
+    parameters: dict[str, Any],
+    description: str = "",
+    return_direct: bool | Callable[[ToolResult], bool] = False,
+) -> Tool:
+    """A tool whose JSON schema is known from elsewhere, such as a tool server's.
+
+    ``function`` gets the members of the object that the model gave as keyword arguments; it checks them itself.
+    """
+    _check_callable(function)
+    _check_name(name)
+    spec = ToolSpec(name, description, parameters)
+    return Tool(spec=spec, function=function, arguments=dict, return_direct=return_direct)
 
 
 def tools_by_name(functions: Sequence[ToolFunction | Tool]) -> dict[str, Tool]:
@@ -109,6 +129,8 @@ def arguments_for(tool: Tool, call: ToolCall, context: ToolContext) -> dict[str,
         read: Any = msgspec.json.decode(call.arguments.encode("utf-8", "replace").strip() or b"{}", type=tool.arguments)
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidValueError(f"arguments of {call.name!r:.60}: {error}") from error
+    if isinstance(read, dict):
+        return cast("dict[str, Any]", read)
     given = {name: getattr(read, name) for name in read.__struct_fields__}
     given = {name: value for name, value in given.items() if value is not msgspec.UNSET}
     return given if tool.context_name is None else given | {tool.context_name: context}
@@ -145,6 +167,11 @@ def unknown_tool(call: ToolCall, known: Sequence[str]) -> ToolResult:
 def _check_callable(value: object) -> None:
     if not callable(value):
         raise ToolDefinitionError(f"{value!r:.60}", "it is no function")
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ToolDefinitionError(name, "a name is 1 to 64 of A-Z, a-z, 0-9, '_' and '-': give it one by name=")
 
 
 def _parameters(function: ToolFunction, name: str) -> tuple[list[Any], str | None]:
