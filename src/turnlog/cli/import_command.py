@@ -26,6 +26,9 @@ class FormatChoice(StrEnum):
     OPENAI_JSON = Form.DOCUMENT.value
     OPENAI_JSONL = Form.LINES.value
     TURNLOG = Form.TURNLOG.value
+    CLAUDE_CODE = Form.CLAUDE_CODE.value
+    CODEX = Form.CODEX.value
+    CHATGPT = Form.CHATGPT.value
 
 
 FilesArgument = Annotated[
@@ -54,7 +57,7 @@ def import_(
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Import conversations: OpenAI chat messages, or what `turnlog export` wrote.
+    """Import conversations: OpenAI chat messages, sessions of Claude Code, Codex and ChatGPT, `turnlog export`'s files.
 
     A file is checked whole before anything is written. Importing it again stores only what is new in it.
     """
@@ -97,6 +100,9 @@ def _run(importer: Importer, source: Source, store: str | None, *, dry_run: bool
 def _report(summary: Summary, name: str, *, dry_run: bool, as_json: bool) -> None:
     for skipped in summary.skipped:
         say(f"skipped {name}:{skipped.line}: {skipped.reason}")
+    if summary.left_out:
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(summary.left_out.items()))
+        say(f"{name}: became no event: {counts}")
     for session_id in summary.expired:
         say(f"skipped session {session_id!r}: it has expired")
     if as_json:

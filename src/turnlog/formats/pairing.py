@@ -32,6 +32,7 @@ class _Lane:
         self._calls = calls
         self._waiting = set[str]()
         self._held = deque[Entry]()
+        self._held_calls = Counter[str]()
         self._held_results = Counter[str]()
         #: Results that stand before their call.
         self._early: dict[str, list[Entry]] = {}
@@ -57,7 +58,7 @@ class _Lane:
             for alone, result in _each_result(entry, entry.message):
                 yield from self._put_result(alone, result)
         elif self._waiting:
-            self._held.append(entry)
+            self._hold(entry)
         else:
             yield entry
             if isinstance(entry.message, AssistantMessage):
@@ -70,9 +71,8 @@ class _Lane:
             if not self._waiting:
                 yield from self._release()
         elif self._waiting:
-            self._held.append(entry)
-            self._held_results[result.id] += 1
-        elif self._calls[result.id] > 0:
+            self._hold(entry)
+        elif self._calls[result.id] > 0 or self._held_calls[result.id] > 0:
             self._early.setdefault(result.id, []).append(entry)
         else:
             yield entry
@@ -85,12 +85,23 @@ class _Lane:
             elif self._results[call.id] > 0 or self._held_results[call.id] > 0:
                 self._waiting.add(call.id)
 
+    def _hold(self, entry: Entry) -> None:
+        self._held.append(entry)
+        self._count_held(entry, 1)
+
     def _release(self) -> Iterator[Entry]:
         held, self._held = self._held, deque[Entry]()
         for entry in held:
-            if isinstance(entry.message, ToolMessage):
-                self._held_results.subtract(result.id for result in entry.message.results)
+            self._count_held(entry, -1)
             yield from self._put(entry)
+
+    def _count_held(self, entry: Entry, by: int) -> None:
+        if isinstance(entry.message, ToolMessage):
+            for result in entry.message.results:
+                self._held_results[result.id] += by
+        elif isinstance(entry.message, AssistantMessage):
+            for call in entry.message.tool_calls:
+                self._held_calls[call.id] += by
 
 
 def _each_result(entry: Entry, message: ToolMessage) -> Iterator[tuple[Entry, ToolResult]]:

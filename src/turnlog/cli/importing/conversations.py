@@ -37,6 +37,10 @@ class Form(StrEnum):
     LINES = "openai-jsonl"
     #: turnlog's own JSON Lines.
     TURNLOG = "turnlog"
+    #: What other programs keep or export.
+    CLAUDE_CODE = "claude-code"
+    CODEX = "codex"
+    CHATGPT = "chatgpt"
 
 
 class Found(NamedTuple):

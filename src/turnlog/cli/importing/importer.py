@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from turnlog.cli.importing.conversation_logs import ConversationFile, Naming
 from turnlog.cli.importing.conversations import Form, detect
+from turnlog.cli.importing.foreign_detection import detect_foreign
+from turnlog.cli.importing.foreign_logs import LINE_FORMATS, ChatGptFile, ForeignLog, LineFile
 from turnlog.cli.importing.logs import Log, LogFile
 from turnlog.cli.importing.portable_logs import PortableFile
 from turnlog.cli.importing.sources import Source
@@ -35,6 +37,8 @@ class Summary(Struct):
     replayed_events: int = 0
     skipped: list[Skipped] = []
     expired: list[str] = []
+    #: Of other programs' files: what became no event, by kind.
+    left_out: dict[str, int] = {}
 
 
 class Importer:
@@ -56,13 +60,8 @@ class Importer:
         self._now = now
         self._skip_invalid = skip_invalid
         with source.named():
-            form = detect(source, longest) if form is None else form
-        naming = Naming(now, prefix, principal)
-        self._file: LogFile = (
-            PortableFile(source, longest, naming)
-            if form is Form.TURNLOG
-            else ConversationFile(source, form, longest, naming)
-        )
+            form = form or detect_foreign(source) or detect(source, longest)
+        self._file = _file_of(source, form, longest, Naming(now, prefix, principal))
         self._left_out: set[int] = set()
 
     def check(self) -> Summary:
@@ -75,6 +74,7 @@ class Importer:
         with self._source.named():
             for number, log in enumerate(self._file.read(self._on_fault)):
                 count = log.check(self._on_fault)
+                self._note_left_out(log)
                 session_id = None if count is None else self._checked_id(log, lines_of)
                 if count is None or session_id is None:
                     self._left_out.add(number)
@@ -117,10 +117,25 @@ class Importer:
             return None
         return session_id
 
+    def _note_left_out(self, log: Log) -> None:
+        if isinstance(log, ForeignLog):
+            for kind, count in log.left_out.items():
+                self.summary.left_out[kind] = self.summary.left_out.get(kind, 0) + count
+
     def _on_fault(self, line: int, reason: str) -> None:
         if not self._skip_invalid:
             raise ImportFormatError(self._source.name, line, reason)
         self.summary.skipped.append(Skipped(line, reason))
+
+
+def _file_of(source: Source, form: Form, longest: int, naming: Naming) -> LogFile:
+    if form is Form.TURNLOG:
+        return PortableFile(source, longest, naming)
+    if form is Form.CHATGPT:
+        return ChatGptFile(source, longest, naming)
+    if form in LINE_FORMATS:
+        return LineFile(source, form, longest, naming)
+    return ConversationFile(source, form, longest, naming)
 
 
 def _ignore(_line: int, _reason: str) -> None:
