@@ -50,10 +50,12 @@ class WorkerProcess:
 
 
 @contextmanager
-def workers(role: str, each: Iterable[dict[str, Any]]) -> Generator[list[WorkerProcess], None, None]:
+def workers(
+    role: str, each: Iterable[dict[str, Any]], module: str = "tests.concurrency.worker"
+) -> Generator[list[WorkerProcess], None, None]:
     """One worker for each set of arguments; all have imported what they need and wait."""
     with ExitStack() as stack:
-        started = [stack.enter_context(WorkerProcess(role, **arguments)) for arguments in each]
+        started = [stack.enter_context(WorkerProcess(role, module, **arguments)) for arguments in each]
         for worker in started:
             assert worker.hear() == "ready"
         yield started

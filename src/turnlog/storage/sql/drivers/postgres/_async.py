@@ -194,11 +194,28 @@ class AsyncPostgresDriver:
         try:
             if len(statements) == 1:
                 return [await self._execute(connection, statements[0])]
-            async with connection.pipeline():
-                cursors = [await self._begun(connection, statement) for statement in statements]
+            cursors = await self._pipelined(connection, statements)
             return [rows_of(cursor) or await cursor.fetchall() for cursor in cursors]
         except psycopg.Error as error:
             raise met(error, connection, self._options.place) from error
+
+    async def _pipelined(
+        self, connection: AsyncConnection, statements: Sequence[Statement]
+    ) -> list[AsyncCursor[tuple[object, ...]]]:
+        """Raises the first error; those that follow from it are of no interest, here or in a log."""
+        first: psycopg.Error | None = None
+        cursors: list[AsyncCursor[tuple[object, ...]]] = []
+        try:
+            async with connection.pipeline():
+                try:
+                    cursors = [await self._begun(connection, statement) for statement in statements]
+                except psycopg.Error as error:
+                    first = error
+        except psycopg.Error as error:
+            first = first or error
+        if first is not None:
+            raise first
+        return cursors
 
     async def _execute(self, connection: AsyncConnection, statement: Statement) -> Rows:
         cursor = await self._begun(connection, statement)

@@ -196,11 +196,26 @@ class PostgresDriver:
         try:
             if len(statements) == 1:
                 return [self._execute(connection, statements[0])]
-            with connection.pipeline():
-                cursors = [self._begun(connection, statement) for statement in statements]
+            cursors = self._pipelined(connection, statements)
             return [rows_of(cursor) or cursor.fetchall() for cursor in cursors]
         except psycopg.Error as error:
             raise met(error, connection, self._options.place) from error
+
+    def _pipelined(self, connection: Connection, statements: Sequence[Statement]) -> list[Cursor[tuple[object, ...]]]:
+        """Raises the first error; those that follow from it are of no interest, here or in a log."""
+        first: psycopg.Error | None = None
+        cursors: list[Cursor[tuple[object, ...]]] = []
+        try:
+            with connection.pipeline():
+                try:
+                    cursors = [self._begun(connection, statement) for statement in statements]
+                except psycopg.Error as error:
+                    first = error
+        except psycopg.Error as error:
+            first = first or error
+        if first is not None:
+            raise first
+        return cursors
 
     def _execute(self, connection: Connection, statement: Statement) -> Rows:
         cursor = self._begun(connection, statement)
