@@ -143,7 +143,8 @@ class AsyncToolLoop:
 
     def _is_direct(self, asking: AssistantMessage, results: Sequence[ToolResult]) -> bool:
         found = [self._tools.get(call.name) for call in asking.tool_calls]
-        return all(tool is not None and tool.ends_turn(result) for tool, result in zip(found, results, strict=True))
+        says = [tool is not None and tool.ends_turn(result) for tool, result in zip(found, results, strict=True)]
+        return all(says)
 
     def _ended(self, outcome: Outcome, results: tuple[ToolResult, ...] = ()) -> ChatResult:
         last = self._messages[-1] if self._messages else None
