@@ -16,6 +16,7 @@ from turnlog.cli.stores import existing_sqlite_file, existing_store, sqlite_path
 from turnlog.cli.terminal import print_json, print_line, progress
 from turnlog.errors import SessionNotFoundError, StoreError, UnreadableDataError
 from turnlog.log.session import Session
+from turnlog.storage.opening import is_postgres
 from turnlog.storage.protocol import Durability, SessionRepository
 
 _PAGE = 200
@@ -64,12 +65,13 @@ def doctor(
     url = store_url(store)
     path = sqlite_path(url)
     with existing_store(store) as repository:
-        report = Report(url, repository.durability, indexed_metadata=repository.indexed_metadata)
+        report = Report(_named(url), repository.durability, indexed_metadata=repository.indexed_metadata)
         if path is not None:
             report.schema_version = sqlite_file.schema_version(path)
             report.bytes = path.stat().st_size
         if not quick:
-            _examine(repository, path, report)
+            report.problems += _problems(url, path)
+            _examine(repository, report)
     if as_json:
         print_json(report)
     else:
@@ -78,9 +80,27 @@ def doctor(
         sys.exit(UnreadableDataError.exit_code)
 
 
-def _examine(repository: SessionRepository, path: Path | None, report: Report) -> None:
+def _named(url: str) -> str:
+    """The store's URL, without the password that may stand in it."""
+    if not is_postgres(url):
+        return url
+    from turnlog.storage.sql.drivers.postgres.options import shown
+
+    return shown(url)
+
+
+def _problems(url: str, path: Path | None) -> list[str]:
+    """What the engine itself is asked."""
     if path is not None:
-        report.problems += sqlite_file.check_file(path)
+        return sqlite_file.check_file(path)
+    if not is_postgres(url):
+        return []
+    from turnlog.storage.sql.drivers.postgres import checking, options_of
+
+    return checking.problems(options_of(url))
+
+
+def _examine(repository: SessionRepository, report: Report) -> None:
     with progress("reading every event", None):
         for session in _sessions(repository, report):
             report.sessions += 1

@@ -10,7 +10,7 @@ from turnlog.cli.options import JsonOption, StoreOption
 from turnlog.cli.stores import existing_store, store_url
 from turnlog.cli.terminal import print_json, print_line, progress, write_bytes
 from turnlog.errors import InvalidValueError
-from turnlog.storage.migrations import SCHEMA_VERSION, Dialect, Migration, full_schema, migrations
+from turnlog.storage.migrations import SCHEMA_VERSION, Dialect, Migration, full_schema, mark, migrations
 from turnlog.storage.opening import is_postgres, sqlite_options
 from turnlog.storage.sql import SqlRepository
 from turnlog.storage.sql.drivers.sqlite import SqliteOptions
@@ -54,11 +54,11 @@ def print_sql(
     if dialect not in known:
         raise InvalidValueError(f"--dialect is sqlite or postgres, not {dialect!r}")
     if since is None:
-        write_bytes(full_schema(known[dialect]).encode())
+        write_bytes((full_schema(known[dialect]) + mark(known[dialect], SCHEMA_VERSION)).encode())
         return
     for step in migrations(known[dialect]):
         if step.number > since:
-            write_bytes(step.sql.encode())
+            write_bytes((step.sql + mark(known[dialect], step.number)).encode())
 
 
 def index(

@@ -11,6 +11,8 @@ Dialect: TypeAlias = Literal["sqlite", "postgres"]
 
 #: The newest schema. A change of it is a new numbered migration in every dialect.
 SCHEMA_VERSION: Final = 1
+#: "tlog": what the header of a SQLite file of ours says of the program that owns it.
+SQLITE_APPLICATION_ID: Final = 0x746C6F67
 
 
 class Migration(Struct, frozen=True):
@@ -41,3 +43,13 @@ def statements(script: str) -> list[str]:
     """The statements of a script, comments left out; none of ours has a semicolon or two dashes within."""
     lines = (line.split("--", 1)[0].rstrip() for line in script.splitlines())
     return [statement.strip() for statement in "\n".join(lines).split(";") if statement.strip()]
+
+
+def mark(dialect: Dialect, number: int) -> str:
+    """The statements that say which schema a database is at."""
+    if dialect == "sqlite":
+        return f"PRAGMA application_id = {SQLITE_APPLICATION_ID};\nPRAGMA user_version = {number};\n"
+    return (
+        "DELETE FROM store_setting WHERE name = 'schema_version';\n"
+        f"INSERT INTO store_setting (name, value) VALUES ('schema_version', '{number}');\n"  # noqa: S608 - a number
+    )

@@ -12,6 +12,7 @@ from turnlog.errors import SessionNotFoundError
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.events import SessionEvent
 from turnlog.log.windows import Window
+from turnlog.storage.rules import check_contiguous
 from turnlog.storage.sql import rows
 from turnlog.storage.sql import statements as sql
 from turnlog.storage.sql.plans.appending import version_as_of
@@ -104,7 +105,10 @@ def step_batches(walk: BatchWalk, now: datetime) -> Plan[BatchStep]:
     found: Rows = []
     while walk.position <= walk.version:
         high = min(walk.position + len(found) + _ROWS_AT_ONCE - 1, walk.version)
-        found += yield Statement(sql.IN_RANGE_WITH_BATCHES, (walk.key, walk.position + len(found), high))
+        low = walk.position + len(found)
+        read_now = yield Statement(sql.IN_RANGE_WITH_BATCHES, (walk.key, low, high))
+        check_contiguous(walk.session_id, low, high, len(read_now))
+        found += read_now
         whole = len(found) if high == walk.version else _whole_batches(found)
         if whole:
             batches = _batches(walk.session_id, found[:whole])

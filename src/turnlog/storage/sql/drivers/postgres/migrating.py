@@ -12,7 +12,7 @@ import psycopg
 from psycopg import Connection, errors
 
 from turnlog.errors import ForeignStoreError, SchemaVersionError
-from turnlog.storage.migrations import SCHEMA_VERSION, Migration, migrations, statements
+from turnlog.storage.migrations import SCHEMA_VERSION, Migration, mark, migrations, statements
 from turnlog.storage.sql.drivers.postgres.errors import translation
 from turnlog.storage.sql.drivers.postgres.options import PostgresOptions
 
@@ -75,10 +75,8 @@ def _take_patiently(connection: Connection, migration: Migration) -> None:
 def _take(connection: Connection, migration: Migration) -> None:
     with connection.transaction():
         connection.execute("SELECT set_config('lock_timeout', %s, true)", (_LONGEST_WAIT,))
-        for statement in statements(migration.sql):
+        for statement in statements(migration.sql) + statements(mark("postgres", migration.number)):
             connection.execute(statement.encode())
-        connection.execute("DELETE FROM store_setting WHERE name = 'schema_version'")
-        connection.execute("INSERT INTO store_setting VALUES ('schema_version', %s)", (str(migration.number),))
 
 
 def _version(connection: Connection) -> int:

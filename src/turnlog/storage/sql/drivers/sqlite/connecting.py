@@ -9,13 +9,12 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from turnlog.errors import ForeignStoreError, InvalidValueError, SchemaVersionError, StoreUnavailableError
-from turnlog.storage.migrations import SCHEMA_VERSION, full_schema, statements
+from turnlog.storage import migrations
+from turnlog.storage.migrations import SCHEMA_VERSION, SQLITE_APPLICATION_ID, full_schema, statements
 from turnlog.storage.sql.drivers.sqlite.errors import translated
 
 Connection: TypeAlias = sqlite3.Connection
 
-#: "tlog": what the header of a turnlog file says of the program that owns it.
-APPLICATION_ID: Final = 0x746C6F67
 #: STRICT tables came with 3.37.
 OLDEST_SQLITE: Final = (3, 37, 0)
 
@@ -121,15 +120,15 @@ def found_version(connection: Connection, place: str) -> int:
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if not tables and not application and not version:
         return 0
-    if application != APPLICATION_ID or version < 1:
+    if application != SQLITE_APPLICATION_ID or version < 1:
         raise ForeignStoreError(f"{place} is a database of another program; it was not touched")
     return version
 
 
 def mark(connection: Connection, version: int) -> None:
     """Write into the header whose file it is, and at which schema."""
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {version}")
+    for statement in statements(migrations.mark("sqlite", version)):
+        connection.execute(statement)
 
 
 def _create(connection: Connection, options: SqliteOptions) -> None:
