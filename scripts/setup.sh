@@ -20,7 +20,7 @@ set_up() {
     dev)
         say 'installing turnlog, the checks and the tests (half a minute)'
         install 'pip>=25.1' # the first that reads dependency groups
-        install --constraint constraints.txt --editable '.[cli,postgres,tokens]' --group dev
+        install --constraint constraints.txt --editable '.[cli,postgres,tokens,openai,anthropic]' --group dev
         ;;
     esac
     fingerprint >"$venv/set-up-$1"
