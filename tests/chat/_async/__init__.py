@@ -1,0 +1,1 @@
+"""The chat client and the session advisors, in both colours: the sync twins are generated."""
