@@ -190,6 +190,11 @@ ANTHROPIC: Final = (
         "messages[3].content[0]",
     ),
     Example("anthropic.after-tool-use", chat(ASK, assistant(use(), text()), user(result())), "messages[1].content[1]"),
+    Example(
+        "anthropic.server-result-unexpected",
+        chat(ASK, assistant({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1"}, text()), ASK),
+        "messages[1].content[0]",
+    ),
     Example("anthropic.message-empty", chat(ASK, {"role": "assistant", "content": ""}, ASK), "messages[1].content"),
     Example("anthropic.text-empty", chat(user(text(), text(""))), "messages[0].content[1]"),
     Example("anthropic.text-blank", chat(user(text(), text(" \n"))), "messages[0].content[1]"),
@@ -316,6 +321,14 @@ TOGETHER: Final = (
             "anthropic.tool-use-id", chat(ASK, assistant(use("a.b")), user(result("a.b"))), "messages[1].content[0].id"
         ),
         {"anthropic.tool-use-id"},
+    ),
+    (
+        Example(
+            "bedrock.tool-use-id",
+            converse(SAID, assistant(bedrock_use("a b")), user(bedrock_result("a b"))),
+            "messages[1].content[0].toolUse.toolUseId",
+        ),
+        {"bedrock.tool-use-id"},
     ),
     (
         Example("anthropic.thinking-disabled", chat(ASK, assistant(thought(), text())), "messages[1].content[0]"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -181,6 +182,31 @@ def test_the_model_that_is_named_decides_where_models_differ(
     request = {key: value for key, value in example.request.items() if key != "model"}
     named = found(rule, request if model is None else request | {"model": model})
     assert [problem.level for problem in named] == ([] if level is None else [level])
+
+
+@pytest.mark.parametrize(
+    ("rule", "request_of", "most"),
+    [
+        ("openai-chat.tool-call-id-too-long", lambda size: ex.chat(ASK, ex.calls("x" * size), ex.tool("x" * size)), 40),
+        ("openai-chat.content-too-long", lambda size: ex.chat({"role": "user", "content": "x" * size}), 1_048_576),
+        (
+            "openai-responses.id-too-long",
+            lambda size: ex.items(ex.call_item("x" * size), ex.output_item("x" * size)),
+            64,
+        ),
+        ("anthropic.messages-too-many", lambda size: ex.chat(*[ASK] * size), 100_000),
+        (
+            "bedrock.tool-use-id",
+            lambda size: ex.converse(
+                ex.SAID, ex.assistant(ex.bedrock_use("x" * size)), ex.user(ex.bedrock_result("x" * size))
+            ),
+            64,
+        ),
+    ],
+)
+def test_a_limit_holds_to_the_last_one(rule: str, request_of: Callable[[int], dict[str, Any]], most: int) -> None:
+    assert rule not in {problem.rule for problem in found(rule, request_of(most))}
+    assert rule in {problem.rule for problem in found(rule, request_of(most + 1))}
 
 
 def test_an_unknown_provider_is_an_error_that_lists_the_known_ones() -> None:

@@ -17,8 +17,8 @@ from turnlog.formats.rules.rule import Finding
 
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
 _THINKING: Final = frozenset({"thinking", "redacted_thinking"})
-#: What the provider's own tools leave in an assistant message: call and result stand side by side there.
-_SERVER: Final = ("server_tool_use", "mcp_tool_use", "mcp_tool_result")
+#: Calls of the provider's own tools: call and result stand side by side in an assistant message.
+_SERVER_CALLS: Final = ("server_tool_use", "mcp_tool_use")
 MOST_MESSAGES: Final = 100_000
 
 
@@ -78,7 +78,11 @@ def _check_result_content(content: object, place: str) -> None:
 
 
 def _is_server_block(block: Block) -> bool:
-    return block.kind in _SERVER or (block.kind.endswith("_tool_result") and block.kind != "tool_result")
+    return block.kind in _SERVER_CALLS or _is_server_result(block)
+
+
+def _is_server_result(block: Block) -> bool:
+    return block.kind.endswith("_tool_result")
 
 
 def _calls(turn: Turn | None) -> list[Block]:
@@ -146,14 +150,20 @@ def misplaced_result(request: Anthropic) -> Iterator[Finding]:
     """Results in messages that are not the user's."""
     for message in request.messages:
         if message.role != "user":
-            yield from (Finding(block.place) for block in message.blocks if block.kind == "tool_result")
+            yield from _in_wrong_role(message, "tool_result")
 
 
 def misplaced_call(request: Anthropic) -> Iterator[Finding]:
     """Calls in messages that are not the assistant's."""
     for message in request.messages:
         if message.role != "assistant":
-            yield from (Finding(block.place) for block in message.blocks if block.kind == "tool_use")
+            yield from _in_wrong_role(message, "tool_use")
+
+
+def _in_wrong_role(message: Message, kind: str) -> Iterator[Finding]:
+    for block in message.blocks:
+        if block.kind == kind:
+            yield Finding(block.place, {"index": _index(message.place)})
 
 
 def second_result(request: Anthropic) -> Iterator[Finding]:
@@ -199,6 +209,19 @@ def after_calls(request: Anthropic) -> Iterator[Finding]:
             elif call is not None and not _is_server_block(block):
                 values = {"id": call.fields["id"], "index": _index(call.message), "kind": block.kind[:40]}
                 yield Finding(block.place, values)
+
+
+def server_result_without_call(request: Anthropic) -> Iterator[Finding]:
+    """Results of the provider's own tools without their call before them."""
+    for turn in request.turns:
+        asked = set[str]()
+        for block in turn.blocks if turn.role == "assistant" else ():
+            id_ = block.fields.get("id")
+            if block.kind in _SERVER_CALLS and isinstance(id_, str):
+                asked.add(id_)
+            answers = block.fields.get("tool_use_id")
+            if _is_server_result(block) and isinstance(answers, str) and answers not in asked:
+                yield Finding(block.place, {"id": answers, "kind": block.kind[:80]})
 
 
 def wrong_id(request: Anthropic) -> Iterator[Finding]:

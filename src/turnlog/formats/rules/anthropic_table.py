@@ -32,7 +32,7 @@ RULES: Final[tuple[Rule[Anthropic], ...]] = (
         id="anthropic.role",
         demand="A role is user or assistant, with some models system.",
         message="no message has the role {role!a}: it is user or assistant",
-        says='messages: Unexpected role "{role}". The allowed roles are "user" or "assistant".',
+        says='messages: Unexpected role "{role}". Allowed roles are "user" or "assistant".',
         find=anthropic.wrong_role,
     ),
     Rule(
@@ -63,14 +63,14 @@ RULES: Final[tuple[Rule[Anthropic], ...]] = (
         id="anthropic.tool-result-role",
         demand="`tool_result` blocks stand in user messages.",
         message="a tool_result stands in a user message: move it into the one after its call",
-        says="{dotted}: `tool_result` blocks can only be in `user` messages",
+        says="messages.{index}: `tool_result` blocks can only be in `user` messages",
         find=anthropic.misplaced_result,
     ),
     Rule(
         id="anthropic.tool-use-role",
         demand="`tool_use` blocks stand in assistant messages.",
         message="a tool_use stands in an assistant message: move it there",
-        says="{dotted}: `tool_use` blocks can only be in `assistant` messages",
+        says="messages.{index}: `tool_use` blocks can only be in `assistant` messages",
         find=anthropic.misplaced_call,
     ),
     Rule(
@@ -100,6 +100,14 @@ RULES: Final[tuple[Rule[Anthropic], ...]] = (
         message="a block of type {kind!a} stands behind call {id!a}: put it before the calls",
         says=_UNANSWERED,
         find=anthropic.after_calls,
+    ),
+    Rule(
+        id="anthropic.server-result-unexpected",
+        demand="What a tool of the provider's own found stands behind its call, in the same assistant turn.",
+        message="no call {id!a} stands before this block of type {kind!a}: send both as they came, or leave both out",
+        says="{dotted}: unexpected `tool_use_id` found in `{kind}` blocks: {id}. Each `{kind}` block must have a "
+        "corresponding `server_tool_use` block before it.",
+        find=anthropic.server_result_without_call,
     ),
     Rule(
         id="anthropic.tool-use-id",

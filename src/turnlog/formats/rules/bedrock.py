@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -13,6 +14,7 @@ from turnlog.formats.rules.problem import ProblemLevel
 from turnlog.formats.rules.reading import Block, Message, Turn, joined, model_of, objects, required, text_or_null
 from turnlog.formats.rules.rule import Finding
 
+_WORD: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,64}", re.ASCII)
 #: Families that take results and something else in one user turn.
 _MIXING: Final = ("anthropic", "amazon")
 
@@ -138,6 +140,14 @@ def _repeated(blocks: list[Block]) -> Iterator[Finding]:
         seen[_id(block)] += 1
         if seen[_id(block)] > 1:
             yield Finding(block.place, {"id": _id(block), "index": _index(block.message)})
+
+
+def wrong_id(request: Bedrock) -> Iterator[Finding]:
+    """Ids that are too long, empty, or of other characters."""
+    for message in request.messages:
+        for block in message.blocks:
+            if block.kind in {"toolUse", "toolResult"} and not _WORD.fullmatch(_id(block)):
+                yield Finding(f"{block.place}.{block.kind}.toolUseId", {"id": _id(block)[:80]})
 
 
 def no_tools(request: Bedrock) -> Iterator[Finding]:

@@ -64,6 +64,13 @@ RULES: Final[tuple[Rule[Bedrock], ...]] = (
         find=bedrock.second_call,
     ),
     Rule(
+        id="bedrock.tool-use-id",
+        demand="An id has 1 to 64 characters: letters, digits, `_`, `.`, `:` and `-`.",
+        message="the id {id!a} is too long, empty, or has other characters than letters, digits, _ . : and -: rename "
+        "it in the call and in its result",
+        find=bedrock.wrong_id,
+    ),
+    Rule(
         id="bedrock.tool-config-missing",
         demand="A request with calls or results has a `toolConfig`.",
         message="there are calls or results, and no toolConfig: send the tools, even if none is to be called",
