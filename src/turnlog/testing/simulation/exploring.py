@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -117,6 +117,31 @@ class _Run:
             process.die()
 
 
+class Schedulable(Protocol):
+    """One schedule of some calls, on whatever store: :func:`explore_runs` chooses among its moves."""
+
+    @property
+    def told(self) -> Sequence[Any]:
+        """What each caller was told."""
+        ...
+
+    def moves(self) -> list[Move]:
+        """The choices there are now; none when all have ended."""
+        ...
+
+    def make(self, move: Move) -> None:
+        """Do as chosen."""
+        ...
+
+    def has_ended(self) -> bool:
+        """Whether every caller has been told something."""
+        ...
+
+    def end(self) -> None:
+        """Close everything."""
+        ...
+
+
 def explore(
     new_file: Callable[[], Path], calls: Sequence[StoreCall], clock: Clock, *, crashes: bool = False
 ) -> Iterator[Ending]:
@@ -124,9 +149,14 @@ def explore(
 
     Each ending is given while its file is as the schedule left it. Raises ``RuntimeError`` if nobody can go on.
     """
+    return explore_runs(lambda: _Run(new_file(), calls, clock, crashes=crashes))
+
+
+def explore_runs(begin: Callable[[], Schedulable]) -> Iterator[Ending]:
+    """Run every schedule of what ``begin`` begins anew each time."""
     prefix: list[int] = []
     while True:
-        run = _Run(new_file(), calls, clock, crashes=crashes)
+        run = begin()
         taken: list[tuple[int, list[Move]]] = []
         try:
             while moves := run.moves():

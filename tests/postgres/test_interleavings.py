@@ -1,0 +1,164 @@
+"""Two calls at once on a server, in every order of their statements, its own locks between them (R-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.postgres.conftest import new_database
+from tests.postgres.states import Database
+from tests.postgres.stepping import Program, Run
+from tests.simulation.test_interleavings import PAIRS, Pair, Serial, append, is_serial, plain
+from turnlog.errors import BrokenInvariantError, TurnlogError
+from turnlog.storage.sql import statements as sql
+from turnlog.storage.sql.drivers.postgres import PostgresOptions, _sync
+from turnlog.storage.sql.drivers.postgres.migrating import migrate
+from turnlog.storage.sql.drivers.postgres.options import for_server
+from turnlog.testing.simulation.exploring import CRASHED, Ending, explore_runs
+from turnlog.testing.simulation.operations import answer_of
+
+pytestmark = [pytest.mark.store, pytest.mark.slow]
+
+NAMED = ("append x append", "append x clear", "append x delete", "create x create")
+ORDINARY = [pair for pair in PAIRS if pair.name in NAMED]
+OTHERS = [pair for pair in PAIRS if pair.name not in NAMED]
+
+
+#: Batches take two steps each, and more when they wait.
+BATCHES = Pair("batch x batch", append(12, 2), append(20, 3))
+
+
+@pytest.fixture(scope="module")
+def pair_of_programs(admin_url: str) -> Iterator[tuple[Database, list[Program]]]:
+    with fresh(admin_url) as made:
+        yield made
+
+
+@pytest.fixture
+def prepared(pair_of_programs: tuple[Database, list[Program]]) -> Database:
+    return pair_of_programs[0]
+
+
+@pytest.fixture
+def programs(pair_of_programs: tuple[Database, list[Program]]) -> list[Program]:
+    return pair_of_programs[1]
+
+
+def serials(pair: Pair, database: Database, program: Program) -> list[Serial]:
+    """Both orders; and each call without the other, which is told to have crashed."""
+    found: list[Serial] = []
+    for order in ((0, 1), (1, 0), (0,), (1,)):
+        told: list[Any] = [CRASHED, CRASHED]
+        database.reset()
+        for index in order:
+            told[index] = told_by(program, pair[index + 1])
+        found.append(Serial(tuple(told), database.dump()))
+    return found
+
+
+def told_by(program: Program, call: Any) -> Any:
+    try:
+        return plain(call(program.store))
+    except TurnlogError as error:
+        return plain(error)
+
+
+def endings(pair: tuple[Any, Any], database: Database, programs: list[Program], *, crashes: bool) -> Iterator[Ending]:
+    def begin() -> Run:
+        database.reset()
+        return Run(programs, pair, crashes=crashes)
+
+    return explore_runs(begin)
+
+
+def check(pair: Pair, database: Database, programs: list[Program], *, crashes: bool) -> int:
+    serial = serials(pair, database, programs[0])
+    count = 0
+    for ending in endings(pair[1:], database, programs, crashes=crashes):
+        count += 1
+        state = database.dump()
+        assert is_serial(ending, state, serial), (ending.schedule, ending.told)
+        assert not database.open_transactions()
+        if CRASHED in ending.told:
+            lost = ending.told.index(CRASHED)
+            told_by(programs[0], pair[lost + 1])
+            assert database.dump() in [each.state for each in serial[:2]], ending.schedule
+    return count
+
+
+@pytest.mark.parametrize("pair", [BATCHES, *ORDINARY], ids=lambda pair: pair.name)
+def test_every_interleaving_is_an_order(pair: Pair, prepared: Database, programs: list[Program]) -> None:
+    assert check(pair, prepared, programs, crashes=False) > 5
+
+
+def test_so_is_every_interleaving_with_a_crash_anywhere(prepared: Database, programs: list[Program]) -> None:
+    pair = Pair("batch x append", append(12, 2), append(20))
+    assert check(pair, prepared, programs, crashes=True) > 20
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("crashes", [False, True])
+@pytest.mark.parametrize("pair", [BATCHES, *ORDINARY, *OTHERS], ids=lambda pair: pair.name)
+def test_every_pair_of_calls(pair: Pair, prepared: Database, programs: list[Program], *, crashes: bool) -> None:
+    assert check(pair, prepared, programs, crashes=crashes) > 5
+
+
+def test_a_read_is_one_snapshot_in_every_interleaving_with_an_append(
+    prepared: Database, programs: list[Program]
+) -> None:
+    pair = (append(12, 3), lambda store: store.events("s"))
+    seen = {len(answer_of(ending.told[1])) for ending in endings(pair, prepared, programs, crashes=False)}
+    assert seen == {11, 14}
+
+
+def test_without_the_lock_some_interleaving_is_no_order(
+    prepared: Database, programs: list[Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests bite: without the row's lock, what was read before may have changed."""
+    serial = serials(BATCHES, prepared, programs[0])
+    no_lock(monkeypatch)
+    assert not all(
+        is_serial(ending, prepared.dump(), serial) for ending in endings(BATCHES[1:], prepared, programs, crashes=False)
+    )
+
+
+def no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sync, "for_server", lambda text: for_server(text.replace("/*FOR UPDATE*/", "")))
+
+
+@pytest.mark.parametrize("checks_version", [True, False])
+def test_where_the_lock_does_not_hold_the_version_check_keeps_the_log_whole(
+    admin_url: str, monkeypatch: pytest.MonkeyPatch, *, checks_version: bool
+) -> None:
+    """R-14: checked inside the write, never read and then trusted. The unique keys, the second net, are taken away."""
+    no_lock(monkeypatch)
+    if not checks_version:
+        whole = sql.move_and_add
+        monkeypatch.setattr(
+            sql, "move_and_add", lambda count: whole(count).replace(" AND version = ?", " AND CAST(? AS BIGINT) >= 0")
+        )
+    broken = refused = 0
+    with fresh(admin_url) as (database, programs):
+        for key in ("event_pkey", "event_session_key_event_id_key"):
+            database.connection.execute(f"ALTER TABLE event DROP CONSTRAINT {key}".encode())
+        for ending in endings(BATCHES[1:], database, programs, crashes=False):
+            positions = [row[1] for row in database.dump()["event"]]
+            broken += sorted(positions) != list(range(1, len(positions) + 1))
+            refused += any(isinstance(told, BrokenInvariantError) for told in ending.told)
+    assert (broken == 0, refused > 0) == (checks_version, checks_version)
+
+
+@contextmanager
+def fresh(admin_url: str) -> Generator[tuple[Database, list[Program]]]:
+    """A database and two programs on it."""
+    with new_database(admin_url) as url:
+        migrate(PostgresOptions(conninfo=url))
+        database = Database(url)
+        programs = [Program(database) for _ in range(2)]
+        yield database, programs
+        for program in programs:
+            program.close()
+        database.close()
