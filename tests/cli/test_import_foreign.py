@@ -168,6 +168,15 @@ def test_ways_left_behind_in_chatgpt_are_sessions_that_name_their_source(turnlog
     assert sessions["gpt/conv-1/a1"]["imported"]["forked_at"] == "u1"
 
 
+def test_conversations_without_an_id_are_named_by_the_file_and_their_place(
+    turnlog: CommandLine, file_of: FileOf
+) -> None:
+    found = [conversation(HELLO | {"parent": None}, conversation_id=None) for _ in range(2)]
+    turnlog.ok("import", file_of(text=json.dumps(found), name="conversations.json"))
+    sessions = {line["id"] for line in turnlog.ok("sessions", "--json").json_lines()}
+    assert sessions == {"conversations", "conversations-2"}
+
+
 def test_what_became_no_event_is_said(turnlog: CommandLine, file_of: FileOf) -> None:
     lines = [*CLAUDE, {"type": "summary", "summary": "Files", "leafUuid": "a3"}]
     path = file_of(*lines)

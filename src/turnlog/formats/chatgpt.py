@@ -27,6 +27,7 @@ from turnlog.log.messages import (
     ToolCall,
     ToolMessage,
     ToolResult,
+    ToolStatus,
     UserMessage,
 )
 
@@ -146,8 +147,10 @@ class _Reader:
         self._thoughts: list[Part] = []
         self._thought_at: datetime | None = None
         self._call: ToolCall | None = None
-        self._results: list[Part] = []
+        #: None until the tool has said something.
+        self._results: list[Part] | None = None
         self._result_at: datetime | None = None
+        self._status = ToolStatus.OK
 
     def take(self, node: Node, message: dict[str, Any]) -> Iterator[Entry]:
         """What can be said now that this message came."""
@@ -156,8 +159,9 @@ class _Reader:
         kind = text_at(content, "content_type", f"{node.place}.content")
         at = _moment(message.get("create_time"), f"{node.place}.create_time")
         if role == "tool" and self._call is not None:
-            self._results += read_parts(content, kind, f"{node.place}.content")
+            self._results = (self._results or []) + read_parts(content, kind, f"{node.place}.content")
             self._result_at = self._result_at or at
+            self._status = ToolStatus.ERROR if kind == "system_error" else self._status
             return
         if _is_hidden(message) or kind in OTHERS:
             yield from self._aside(node, _HIDDEN, role, content, at)
@@ -178,10 +182,10 @@ class _Reader:
 
     def end(self) -> Iterator[Entry]:
         """What is held."""
-        if self._call is not None and self._results:
-            result = ToolResult(self._call.id, tuple(self._results), name=self._call.name)
+        if self._call is not None and self._results is not None:
+            result = ToolResult(self._call.id, self._results or None, self._status, self._call.name)
             yield Entry(line=self._line, message=ToolMessage((result,)), timestamp=self._result_at)
-        self._call, self._results, self._result_at = None, [], None
+        self._call, self._results, self._result_at, self._status = None, None, None, ToolStatus.OK
         if self._thoughts:
             yield Entry(line=self._line, message=AssistantMessage(self._thoughts), timestamp=self._thought_at)
         self._thoughts = []

@@ -22,6 +22,7 @@ from turnlog.log.messages import (
     ToolCall,
     ToolMessage,
     ToolResult,
+    ToolStatus,
     UserMessage,
 )
 
@@ -122,6 +123,24 @@ def test_a_call_without_a_result_stays() -> None:
     code = {"content_type": "code", "text": "{}"}
     found = conversation(ROOT, HELLO, node("a1", "u1", "assistant", code, recipient="web"), current="a1")
     assert shown(ways(found)[0]) == ["u Where is it warm?", "a  a1?"]
+
+
+def test_a_result_that_says_nothing_answers_all_the_same_and_one_that_failed_says_so() -> None:
+    code = {"content_type": "code", "text": "{}"}
+    silent = {"content_type": "tether_browsing_display", "result": "", "summary": None}
+    broken = {"content_type": "system_error", "name": "ToolError", "text": "no such page"}
+    found = conversation(
+        ROOT,
+        HELLO,
+        node("a1", "u1", "assistant", code, recipient="web"),
+        node("t1", "a1", "tool", silent, name="web"),
+        node("a2", "t1", "assistant", code, recipient="web"),
+        node("t2", "a2", "tool", broken, name="web"),
+        current="t2",
+    )
+    ((_, _, first, _, second),) = ways(found)
+    assert first.message == ToolMessage([ToolResult("a1", None, name="web")])
+    assert second.message == ToolMessage([ToolResult("a2", "no such page", ToolStatus.ERROR, "web")])
 
 
 def test_thoughts_belong_to_what_they_led_to() -> None:

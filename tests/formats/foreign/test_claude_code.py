@@ -124,6 +124,16 @@ def test_side_chains_of_older_files_are_told_apart_by_their_parents() -> None:
     assert branches == [None, "sidechain-1", "sidechain-2", "sidechain-1", "sidechain-2"]
 
 
+def test_a_side_chain_keeps_its_name_where_only_some_lines_say_it() -> None:
+    transcript = Transcript().user("u1", "Find it.")
+    transcript.assistant("s1", "m1", use("t1"), parentUuid=None, isSidechain=True)
+    transcript.result("s2", "t1", parentUuid="s1", isSidechain=True, agentId="a7f3")
+    transcript.user("x1", "Other.", parentUuid=None, isSidechain=True, agentId="b8")
+    transcript.assistant("x2", "m2", text("Yes."), parentUuid="x1", isSidechain=True)
+    branches = [entry.branch for entry in entries_of(transcript)]
+    assert branches == [None, "sidechain-1", "sidechain-1", "agent-b8", "agent-b8"]
+
+
 def test_the_file_of_a_sub_agent_is_a_session_of_its_own() -> None:
     side: dict[str, Any] = {"isSidechain": True, "agentId": "a7f3"}
     transcript = Transcript().user("s1", "Search.", **side).assistant("s2", "m1", text("Found."), **side)
@@ -170,6 +180,29 @@ def test_a_compaction_cuts_no_history_off() -> None:
     assert entries[2].payload["compactMetadata"] == boundary
 
 
+def test_messages_that_a_compaction_kept_are_read_once_and_its_summary_is_none_of_the_users() -> None:
+    """What was kept stands a second time behind the summary, as its child."""
+    transcript = Transcript().user("u1", "Long ago").assistant("a1", "m1", text("Yes."))
+    transcript.add("system", "b1", subtype="compact_boundary", parentUuid=None, logicalParentUuid="a1")
+    transcript.user("c1", "This session goes on from an earlier one.", isCompactSummary=True)
+    transcript.assistant("a1", "m1", text("Yes."), parentUuid="c1").user("u2", "And now?", parentUuid="a1")
+    entries, found, faults = read(transcript.lines)
+    assert not faults
+    summary = ["CLAUDE_CODE.COMPACT_BOUNDARY", "CLAUDE_CODE.SUMMARY"]
+    assert shown(entries) == ["u Long ago", "a Yes.", *summary, "u And now?"]
+    assert found.facts.left_out == {"repeated": 1}
+
+
+def test_keys_that_are_null_say_nothing() -> None:
+    transcript = Transcript().user("u1", [{"type": "text", "text": "Go.", "citations": None}], isMeta=None)
+    transcript.assistant("a1", "m1", use("t1") | {"caller": None})
+    block = {"type": "tool_result", "tool_use_id": "t1", "content": "5", "is_error": None, "agentId": None}
+    transcript.user("r1", [block])
+    entries = entries_of(transcript)
+    assert shown(entries) == ["u Go.", "a  t1?", "=t1"]
+    assert all(entry.message is not None and entry.message.native is None for entry in (entries[0], entries[2]))
+
+
 def test_a_parent_that_is_not_in_the_file_leaves_nothing_behind() -> None:
     transcript = Transcript().user("u1", "Hello").assistant("a1", "m1", text("Hi."))
     transcript.user("u2", "Again", parentUuid="somewhere-else")
@@ -189,6 +222,8 @@ def test_what_is_no_message_is_kept_beside_or_counted() -> None:
     transcript.add("system", "y1", subtype="turn_duration", durationMs=5)
     transcript.add("progress", "p1", data={"type": "hook_progress"})
     transcript.add("attachment", "q1", attachment={"type": "queued_command", "prompt": "Hurry up."})
+    transcript.lines.append({"type": "queue-operation", "operation": "remove", "content": "Or not."})
+    transcript.lines.append({"type": "queue-operation", "operation": "dequeue"})
     transcript.lines.append({"type": "file-history-snapshot", "messageId": "u1", "snapshot": {}})
     transcript.lines.append({"type": "summary", "summary": "A greeting", "leafUuid": "u1"})
     entries, found, faults = read(transcript.lines)
@@ -199,8 +234,14 @@ def test_what_is_no_message_is_kept_beside_or_counted() -> None:
         "CLAUDE_CODE.API_ERROR",
         "CLAUDE_CODE.SYSTEM",
         "u Hurry up.",
+        "CLAUDE_CODE.QUEUE",
     ]
-    assert found.facts.left_out == {"progress": 1, "file-history-snapshot": 1, "summary": 1}
+    assert found.facts.left_out == {
+        "progress": 1,
+        "queue-operation": 1,
+        "file-history-snapshot": 1,
+        "summary": 1,
+    }
     assert found.facts.fields == {
         "cwd": "/home/ann/shop",
         "git_branch": "main",

@@ -133,6 +133,12 @@ def test_the_older_layout_is_read_too() -> None:
     assert found.facts.left_out == {"session_meta": 1, "state": 1}
 
 
+def test_a_head_without_instructions_is_one_too() -> None:
+    entries, found, faults = read([{"id": "0b1c", "timestamp": "2025-08-18T01:16:13Z"}, user("Hello")[1]])
+    assert not faults
+    assert (shown(entries), found.facts.id) == (["u Hello"], "0b1c")
+
+
 def test_instructions_of_the_older_layout_are_the_system_message() -> None:
     head = {"id": "0b1c", "timestamp": "2025-08-18T01:16:13Z", "instructions": "Be brief."}
     entries, _, _ = read([head, user("Hello")[1]])

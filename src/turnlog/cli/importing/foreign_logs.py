@@ -90,9 +90,9 @@ class ChatGptFile:
             if reader.peek() != "[":
                 yield from self._conversation(reader.line, reader.value(), on_fault)
             else:
-                for _ in reader.array():
+                for number, _ in enumerate(reader.array(), 1):
                     reader.peek()
-                    yield from self._conversation(reader.line, reader.value(), on_fault)
+                    yield from self._conversation(reader.line, reader.value(), on_fault, number)
             reader.end()
 
     @contextmanager
@@ -103,12 +103,14 @@ class ChatGptFile:
         except InvalidJsonError as error:
             raise ImportFormatError(self._source.name, error.line, f"invalid JSON: {error.reason}") from error
 
-    def _conversation(self, line: int, value: Any, on_fault: OnFault) -> Iterator[Log]:
+    def _conversation(self, line: int, value: Any, on_fault: OnFault, number: int = 1) -> Iterator[Log]:
         if not chatgpt.looks_like(value):
             on_fault(line, f"no conversation of ChatGPT's: {json_name(value)} without 'mapping'")
             return
         try:
             facts = chatgpt.facts_of(value)
+            if facts.id is None:
+                facts.id = self._source.stem if number == 1 else f"{self._source.stem}-{number}"
             for way in chatgpt.paths(value):
                 yield self._log(way, facts, line)
         except InvalidValueError as error:

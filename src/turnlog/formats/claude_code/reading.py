@@ -16,6 +16,7 @@ from turnlog.formats.claude_code.survey import SPOKEN, Survey
 from turnlog.formats.foreign import Entry, Line, OnFault, moment
 from turnlog.formats.json_fields import as_object, is_array, is_object, object_at, optional_text_at, text_at
 from turnlog.formats.pairing import results_next_to_calls
+from turnlog.formats.reply import without_nulls
 from turnlog.log.events import EventType
 from turnlog.log.messages import AssistantMessage, Message, MessageMetadata
 
@@ -23,6 +24,7 @@ _META: Final = EventType.of("CLAUDE_CODE.META")
 _SUMMARY: Final = EventType.of("CLAUDE_CODE.SUMMARY")
 _BOUNDARY: Final = EventType.of("CLAUDE_CODE.COMPACT_BOUNDARY")
 _SYSTEM: Final = EventType.of("CLAUDE_CODE.SYSTEM")
+_QUEUE: Final = EventType.of("CLAUDE_CODE.QUEUE")
 _API_ERROR: Final = EventType.of("CLAUDE_CODE.API_ERROR")
 _LEFT_BEHIND: Final = EventType.of("CLAUDE_CODE.LEFT_BEHIND")
 
@@ -73,6 +75,7 @@ class _Reader:
         self._queue = deque[_Open]()
         self._open: dict[str, _Open] = {}
         self._branches: dict[str, str] = {}
+        self._unnamed = 0
 
     def read(self, lines: Iterable[Line]) -> Iterator[Entry]:
         """The entries in the order in which they begin."""
@@ -114,6 +117,8 @@ class _Reader:
         elif kind == "attachment" and _queued(fields) is not None:
             message = {"role": "user", "content": [{"type": "text", "text": _queued(fields)}]}
             self._say(number, fields, anthropic.parse([message], where="attachment"), branch)
+        elif kind == "queue-operation" and type(fields.get("content")) is str:
+            self._note(number, fields, _QUEUE, branch)
         else:
             self._leave_out(kind[:40])
 
@@ -167,9 +172,12 @@ class _Reader:
         agent = optional_text_at(fields, "agentId", "the line")
         parent = optional_text_at(fields, "parentUuid", "the line")
         uuid = optional_text_at(fields, "uuid", "the line")
-        if agent:
-            return f"agent-{_NO_SEGMENT.sub('_', agent)[:_LONGEST_SEGMENT]}"
-        branch = self._branches.get(parent or "") or f"sidechain-{len(set(self._branches.values())) + 1}"
+        branch = self._branches.get(parent or "")
+        if branch is None and agent:
+            branch = f"agent-{_NO_SEGMENT.sub('_', agent)[:_LONGEST_SEGMENT]}"
+        elif branch is None:
+            self._unnamed += 1
+            branch = f"sidechain-{self._unnamed}"
         if uuid is not None:
             self._branches[uuid] = branch
         return branch
@@ -200,7 +208,7 @@ def _of_user(message: dict[str, Any]) -> list[Message]:
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     elif is_array(content):
-        content = [_plain(block) for block in content]
+        content = [_plain(block) for block in without_nulls(content)]
     return anthropic.parse([{"role": "user", "content": content}], where="message")
 
 

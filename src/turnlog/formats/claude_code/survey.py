@@ -111,7 +111,8 @@ def _node(number: int, value: dict[str, Any], *, is_main: bool) -> _Node:
     return _Node(
         line=number,
         parent=parent if type(parent) is str else None,
-        is_spoken=is_main and value.get("type") in SPOKEN,
+        # A summary hangs beside the messages that a compaction has kept; nobody went back behind it.
+        is_spoken=is_main and value.get("type") in SPOKEN and value.get("isCompactSummary") is not True,
         message_id=message_id if type(message_id) is str else None,
         calls=_ids(blocks, "tool_use", "id"),
         answers=_ids(blocks, "tool_result", "tool_use_id"),

@@ -22,6 +22,7 @@ _INJECTED: Final = (
     *("<multi_agent_mode>", "<apps_instructions>", "<skills_instructions>", "<INSTRUCTIONS>", "# AGENTS.md"),
     *("<turn_aborted>", "<subagent_notification>", "<skill>", "<user_shell_command>", "<model_switch>"),
 )
+_HEAD_KEYS: Final = frozenset({"id", "timestamp", "instructions", "git"})
 _FACTS: Final = {"cwd": "cwd", "cli_version": "version", "originator": "originator", "forked_from_id": "forked_from"}
 
 
@@ -48,7 +49,7 @@ def looks_like(value: object) -> bool:
 
 def is_head(value: dict[str, Any]) -> bool:
     """Whether a line is the first one of the older layout."""
-    return type(value.get("id")) is str and type(value.get("timestamp")) is str and "instructions" in value
+    return type(value.get("id")) is str and type(value.get("timestamp")) is str and value.keys() <= _HEAD_KEYS
 
 
 def item_of(value: dict[str, Any]) -> dict[str, Any] | None:
