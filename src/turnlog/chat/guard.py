@@ -21,27 +21,39 @@ class Guarded(Struct, frozen=True):
     left_out: tuple[int, ...] = ()
 
 
-def guarded(events: Sequence[SessionEvent], is_expected: Callable[[SessionEvent], bool] = lambda _: False) -> Guarded:
+def guarded(
+    events: Sequence[SessionEvent],
+    is_expected: Callable[[SessionEvent], bool] = lambda _: False,
+    behind: Sequence[Message] = (),
+) -> Guarded:
     """The messages of ``events`` in their order, tool traffic only where it is complete.
 
     An assistant message with calls stays if the tool messages that directly follow give each call a final result, of
     which the last is taken; otherwise it goes, and so do its results. A result for no such call goes alone. The same
-    events always give the same messages. Calls left open that ``is_expected`` says are left out without a word.
+    events always give the same messages. Calls left open that ``is_expected`` says are left out without a word, and so
+    are their results. ``behind`` are the messages that the prompt goes on with: results among them answer too.
     """
+    told = [event for event in events if event.message is not None]
     messages: list[Message] = []
     left_out: list[int] = []
+    expected: set[str] = set()
     index = 0
-    while index < len(events):
-        event = events[index]
-        following = _tool_run(events, index + 1)
+    while index < len(told):
+        event = told[index]
+        following = _tool_run(told, index + 1)
         if isinstance(event.message, AssistantMessage) and event.message.tool_calls:
-            kept, dropped = _round(event, events[index + 1 : following])
+            later = _final_ids(behind) if following == len(told) else frozenset[str]()
+            kept, dropped = _round(event.message, told[index:following], later)
             messages += kept
-            left_out += [] if not kept and is_expected(event) else dropped
+            if not kept and is_expected(event):
+                expected.update(call.id for call in event.message.tool_calls)
+            else:
+                left_out += dropped
             index = following
             continue
         if isinstance(event.message, ToolMessage):
-            left_out.append(event.position or 0)
+            if not (is_expected(event) and expected.issuperset(result.id for result in event.message.results)):
+                left_out.append(event.position or 0)
         elif event.message is not None:
             messages.append(event.message)
         index += 1
@@ -54,20 +66,27 @@ def _tool_run(events: Sequence[SessionEvent], index: int) -> int:
     return index
 
 
-def _round(asking: SessionEvent, answering: Sequence[SessionEvent]) -> tuple[list[Message], list[int]]:
-    """What of one assistant message with calls and the tool messages behind it is sent, and what is left out."""
-    message = asking.message
-    if not isinstance(message, AssistantMessage):
-        return [], []
+def _round(
+    message: AssistantMessage, events: Sequence[SessionEvent], later: frozenset[str]
+) -> tuple[list[Message], list[int]]:
+    """What of one assistant message with calls and the tool messages behind it is sent, and what is left out.
+
+    ``events`` are the message's own and those of the tool messages; ``later`` the calls that are answered behind them.
+    """
+    answering = events[1:]
     asked = Counter(call.id for call in message.tool_calls)
     final = _last_final_results(answering)
-    if any(count > 1 or call_id not in final for call_id, count in asked.items()):
-        return [], [event.position or 0 for event in (asking, *answering)]
+    if any(count > 1 or not (call_id in final or call_id in later) for call_id, count in asked.items()):
+        return [], [event.position or 0 for event in events]
     kept: list[Message] = [message]
     left_out: list[int] = []
-    for event in answering:
+    for number, event in enumerate(answering):
         results = _results_of(event)
-        wanted = tuple(result for result in results if result.id in asked and final[result.id] is result)
+        wanted = tuple(
+            result
+            for place, result in enumerate(results)
+            if result.id in asked and result.id not in later and final.get(result.id) == (number, place)
+        )
         if wanted:
             kept.append(_with_results(event.message, wanted))
         if any(result.id not in asked for result in results):
@@ -75,13 +94,24 @@ def _round(asking: SessionEvent, answering: Sequence[SessionEvent]) -> tuple[lis
     return kept, left_out
 
 
-def _last_final_results(answering: Sequence[SessionEvent]) -> dict[str, ToolResult]:
+def _last_final_results(answering: Sequence[SessionEvent]) -> dict[str, tuple[int, int]]:
+    """Where the last final result of each call stands: two may be one object."""
     return {
-        result.id: result
-        for event in answering
-        for result in _results_of(event)
+        result.id: (number, place)
+        for number, event in enumerate(answering)
+        for place, result in enumerate(_results_of(event))
         if result.status is not ToolStatus.INTERIM
     }
+
+
+def _final_ids(messages: Sequence[Message]) -> frozenset[str]:
+    return frozenset(
+        result.id
+        for message in messages
+        if isinstance(message, ToolMessage)
+        for result in message.results
+        if result.status is not ToolStatus.INTERIM
+    )
 
 
 def _results_of(event: SessionEvent) -> Sequence[ToolResult]:
