@@ -6,12 +6,17 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.cli.running import CommandLine
-from turnlog.cli.check_command import ProviderChoice
+from turnlog.cli.check_command import ProviderChoice, checked_requests
+from turnlog.cli.importing.sources import Source
+from turnlog.errors import ImportFormatError
 from turnlog.formats import Problem, problems
 from turnlog.formats.rules import PROVIDERS
 
@@ -139,3 +144,25 @@ def test_what_is_found_is_printed_before_the_next_request_is_checked(
     monkeypatch.setattr("turnlog.cli.check_command.print_json", lambda _: events.append("printed"))
     turnlog.run("check", file_of(*[WRONG] * 3), "--provider", "anthropic", "--json")
     assert events == ["checked", "printed", "printed"] * 3
+
+
+_PIECES = st.one_of(
+    st.sampled_from(
+        [json.dumps(RIGHT).encode(), json.dumps(WRONG).encode(), b"[", b"]", b",", b"{", b"\n", b"\xff", b"5"]
+    ),
+    st.binary(max_size=4),
+)
+
+
+@given(st.lists(_PIECES, max_size=6), st.sampled_from(list(PROVIDERS)))
+def test_whatever_bytes_a_file_holds_it_is_checked_or_refused_with_its_line(pieces: list[bytes], provider: str) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "any.json"
+        path.write_bytes(b"".join(pieces))
+        with Source(str(path)) as source, source.named():
+            try:
+                numbers = [checked.number for checked in checked_requests(source, provider)]
+            except ImportFormatError as error:
+                assert str(error).startswith("any.json:")  # noqa: PT017 - most files are refused, and some are not
+                return
+    assert numbers == list(range(1, len(numbers) + 1)) != []

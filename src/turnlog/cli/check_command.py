@@ -65,7 +65,7 @@ def check(file: FileArgument, provider: ProviderOption, as_json: JsonOption = Fa
     requests = 0
     with Source(file) as source, progress(f"checking {source.name}", source.size) as moved, source.named():
         source.on_read = moved
-        for checked in _checked(source, provider.value):
+        for checked in checked_requests(source, provider.value):
             requests += 1
             levels.update(problem.level for problem in checked.problems)
             if as_json:
@@ -86,7 +86,8 @@ def _counted(levels: Counter[ProblemLevel]) -> str:
     return f"{total:,} {'problem' if total == 1 else 'problems'} ({counts})"
 
 
-def _checked(source: Source, provider: str) -> Iterator[Checked]:
+def checked_requests(source: Source, provider: str) -> Iterator[Checked]:
+    """The requests of a file, one after another; raises :class:`ImportFormatError` for what is no request."""
     reader = JsonStream(source.read_pass().read, longest=LONGEST_LINE)
     line = 0
     try:
