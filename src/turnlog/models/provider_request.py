@@ -11,7 +11,7 @@ from msgspec import Struct
 from turnlog.errors import InvalidReplyError, InvalidValueError
 from turnlog.formats.reply import ParsedReply
 from turnlog.formats.request import Request, render_request
-from turnlog.log.messages import Message
+from turnlog.log.messages import Message, SystemMessage
 from turnlog.models.protocol import Prompt, Reply
 from turnlog.models.schemas import object_schema, schema_in_words
 
@@ -58,7 +58,7 @@ def request_body(
     if schema is not None:
         root = object_schema(schema) if settings.native_output else None
         if root is None:
-            messages = (*messages, schema_in_words(schema))
+            messages = _instructed(messages, schema_in_words(schema))
         else:
             options = _merged(output_options(root), options)
     of_sdk = {key: value for key, value in options.items() if key in _SDK_OPTIONS}
@@ -89,6 +89,12 @@ def reply_of(parse: Callable[[Any], ParsedReply], data: Any) -> Reply:
         model=parsed.model,
         finish_reason=parsed.finish_reason or "stop",
     )
+
+
+def _instructed(messages: tuple[Message, ...], instruction: SystemMessage) -> tuple[Message, ...]:
+    """The instruction behind those that the messages begin with: many models take none further on."""
+    first = next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
+    return (*messages[:first], instruction, *messages[first:])
 
 
 def _merged(made: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
