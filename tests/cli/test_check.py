@@ -159,10 +159,10 @@ def test_whatever_bytes_a_file_holds_it_is_checked_or_refused_with_its_line(piec
     with TemporaryDirectory() as folder:
         path = Path(folder) / "any.json"
         path.write_bytes(b"".join(pieces))
-        with Source(str(path)) as source, source.named():
-            try:
+        try:
+            with Source(str(path)) as source, source.named():
                 numbers = [checked.number for checked in checked_requests(source, provider)]
-            except ImportFormatError as error:
-                assert str(error).startswith("any.json:")  # noqa: PT017 - most files are refused, and some are not
-                return
+        except ImportFormatError as error:
+            assert str(error).startswith("any.json:")  # noqa: PT017 - most files are refused, and some are not
+            return
     assert numbers == list(range(1, len(numbers) + 1)) != []
