@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -123,11 +123,16 @@ def find_by_ids(session_id: str, key: int, event_ids: Sequence[str]) -> Plan[dic
 
 
 class Source:
-    """Batches that can be read only once."""
+    """Batches that can be read only once; ``is_used`` when that has begun."""
 
     def __init__(self, batches: Iterable[Batch]) -> None:
-        self.batches = batches
+        self._batches = batches
         self.is_used = False
+
+    def read(self) -> Iterator[Batch]:
+        """The batches, as they are asked for."""
+        self.is_used = True
+        yield from self._batches
 
 
 def restore_once(
@@ -137,9 +142,8 @@ def restore_once(
     if attempt:
         raise InvalidBatchError(f"an event id stands twice in what is restored to session {session.id!r}")
     if source.is_used:
-        raise StoreError(f"the commit failed; restore session {session.id!r} again")
-    source.is_used = True
-    return (yield from restore(session, source.batches, settings, now))
+        raise StoreError(f"the transaction was undone when batches had been read: restore session {session.id!r} again")
+    return (yield from restore(session, source.read(), settings, now))
 
 
 def restore(session: Session, batches: Iterable[Batch], settings: StoreSettings, now: datetime) -> Plan[RestoreResult]:
