@@ -44,6 +44,7 @@ def arguments_object(text: str) -> dict[str, Any] | None:
 
 def _decoded_slowly(text: str) -> Any:
     try:
-        return DECODER.decode(text)
+        # Too large a number reads as infinity, which no JSON says.
+        return storable(DECODER.decode(text), "arguments")
     except (ValueError, RecursionError):
         return None

@@ -13,6 +13,7 @@ from turnlog.formats import tools as tool_forms
 from turnlog.formats.gemini.reading import SYSTEM, read_system
 from turnlog.formats.json_fields import is_object
 from turnlog.formats.loss import Loss, Notes
+from turnlog.formats.openai_responses.writing import NOTHING
 from turnlog.formats.tools import ToolForm, ToolSpec
 from turnlog.log.messages import AssistantMessage, Message, Native
 
@@ -34,19 +35,22 @@ class ProviderForm(Struct, frozen=True):
     parse_parts: Callable[[Any, Any, str | None], list[Message]]
     render_parts: Callable[[Sequence[Message], Notes | None], dict[str, Any]]
     tools: ToolForm
-    is_main_optional: bool = False
+    #: What stands under the key where nobody says anything, if the key can be absent then.
+    nothing: list[dict[str, Any]] | None = None
+    #: The keys under one of which stands what the request goes on from in that case.
+    goes_on: tuple[str, ...] = ()
     #: Whether calls and results are taken only where tools are defined.
     needs_tools: bool = False
 
     def parse(self, fields: dict[str, Any]) -> tuple[list[Message], set[str]]:
         """The messages, and the keys that they say all of."""
-        if self.main not in fields and not self.is_main_optional:
+        if self.main not in fields and self.nothing is None:
             raise InvalidValueError(f"the request has no {self.main!r}")
         key = next((key for key in self.system if key in fields), None)
         instructions = self.parse_parts([], fields.get(key) if key else None, key)
         main = fields.get(self.main)
         messages = instructions
-        if main is not None or not self.is_main_optional:
+        if main is not None or self.nothing is None:
             messages = self.parse_parts(main, fields.get(key) if key else None, key)
         known = {key} if key is not None and instructions else set[str]()
         if len(messages) > len(instructions):
@@ -142,7 +146,8 @@ PROVIDERS: Final = {
             _responses_parts,
             openai_responses.render,
             tool_forms.OPENAI_RESPONSES,
-            is_main_optional=True,
+            nothing=NOTHING,
+            goes_on=("previous_response_id", "conversation", "prompt"),
         ),
         ProviderForm(
             anthropic.FORMAT, "messages", ("system",), _anthropic_parts, anthropic.render, tool_forms.ANTHROPIC

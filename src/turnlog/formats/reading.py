@@ -106,7 +106,8 @@ def made(reading: Reading, role: str, native: Native | None) -> list[Message]:
         return [UserMessage(reading.content(), native=native)]
     messages: list[Message] = [ToolMessage(reading.results, native=native)]
     if reading.parts:
-        messages.append(UserMessage(reading.content()))
+        whose = Native(native.format, None) if native is not None and reading.is_own else None
+        messages.append(UserMessage(reading.content(), native=whose))
     return messages
 
 

@@ -14,7 +14,7 @@ from turnlog.formats.json_fields import as_object
 from turnlog.formats.loss import Loss, Notes
 from turnlog.formats.providers import PROVIDERS, ProviderForm, tools_of_calls
 from turnlog.formats.tools import ToolSpec
-from turnlog.log.json_values import storable_dict
+from turnlog.log.json_values import storable, storable_dict
 from turnlog.log.messages import MESSAGE_CLASSES, Message, SystemMessage
 
 
@@ -62,7 +62,8 @@ def parse_request(data: Any, provider: str) -> Request:
     tools = form.tools.parse(fields.get(form.tools.key))
     if tools and form.tools.render(tools) == fields[form.tools.key]:
         known.add(form.tools.key)
-    rest = {key: value for key, value in fields.items() if key not in known}
+    # Each under its own name, so that an error says where in the request it is.
+    rest = {key: storable(value, str(key)) for key, value in fields.items() if key not in known}
     return Request(messages=tuple(messages), provider=provider, tools=tools, rest=rest)
 
 
@@ -89,10 +90,8 @@ def _rendered(request: Request, provider: str, found: list[Loss] | None) -> dict
         notes = None if found is None else Notes()
         written = request.rest | form.render(list(request.messages), notes)
         _add_own_tools(request, form, written)
-        if form.main not in request.rest and form.is_main_optional and not _has_turns(request):
-            written.pop(form.main, None)
-        elif form.main in request.rest and not _has_turns(request):
-            written[form.main] = request.rest[form.main]
+        if not _has_turns(request):
+            _leave_empty(request, form, written)
         if notes is not None and found is not None:
             found += _sorted(notes, request, form)
         return written
@@ -111,6 +110,14 @@ def _rendered(request: Request, provider: str, found: list[Loss] | None) -> dict
 
 def _has_turns(request: Request) -> bool:
     return any(not isinstance(message, SystemMessage) for message in request.messages)
+
+
+def _leave_empty(request: Request, form: ProviderForm, written: dict[str, Any]) -> None:
+    """Where nobody says anything, the key of the messages is as it was: absent, or an empty list."""
+    if form.main in request.rest:
+        written[form.main] = request.rest[form.main]
+    elif written[form.main] in ([], form.nothing) and any(request.rest.get(key) is not None for key in form.goes_on):
+        del written[form.main]
 
 
 def _add_own_tools(request: Request, form: ProviderForm, written: dict[str, Any]) -> None:

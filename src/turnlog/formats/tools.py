@@ -150,8 +150,11 @@ def _read_bedrock(entry: dict[str, Any], where: str) -> list[ToolSpec] | None:
     place = f"{where}.toolSpec"
     fields = as_object(entry["toolSpec"], place)
     schema = as_object(fields.get("inputSchema"), f"{place}.inputSchema")
-    spec = _spec(schema | {"name": fields.get("name"), "description": fields.get("description")}, "json", place)
-    return [spec]
+    parameters: dict[str, Any] = {}
+    if schema.get("json") is not None:
+        schema_place = f"{place}.inputSchema.json"
+        parameters = storable(as_object(schema["json"], schema_place), schema_place)
+    return [ToolSpec(text_at(fields, "name", place), optional_text_at(fields, "description", place) or "", parameters)]
 
 
 def _write_bedrock(tool: ToolSpec) -> dict[str, Any]:

@@ -39,8 +39,8 @@ class TurnForm(Struct, frozen=True):
     assistant: str
     ids: IdRule
     read: Callable[[dict[str, Any]], tuple[Reading, str]]
-    #: Whether a request that begins with a model's turn is refused also where the provider sent it so.
-    is_user_first: bool = False
+    #: What must not stand in the first turn, also where an original has it there.
+    never_first: frozenset[str] = frozenset()
 
 
 class Turn:
@@ -93,10 +93,13 @@ class _Turns:
         else:
             content.extend(written)
 
+    def _needs_user(self, first: Turn) -> bool:
+        # What was accepted once with a model's turn at its beginning goes back so.
+        return not first.is_whole or any(self.form.never_first & block.keys() for block in first.fields[self.form.key])
+
     def finished(self) -> list[dict[str, Any]]:
         first = self.turns[0] if self.turns else None
-        opens_wrong = first is not None and first.role == self.form.assistant
-        if first is None or (opens_wrong and (self.form.is_user_first or not first.is_whole)):
+        if first is None or (first.role == self.form.assistant and self._needs_user(first)):
             self.turns.insert(0, Turn("user", {"role": "user", self.form.key: [self.blocks.text(CONTINUE)]}))
         return [turn.fields for turn in self.turns]
 

@@ -51,7 +51,7 @@ def _source(source: dict[str, Any], where: str, reading: Reading, media_type: st
     else:
         part = _held(source, where, reading, name)
     reading.parts.append(part)
-    if write_media(part) is None or reading.calls:
+    if part.data is None and (write_media(part) or {}).get("source") != source:
         reading.layout()
 
 

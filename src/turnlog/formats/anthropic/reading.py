@@ -173,7 +173,7 @@ def _thinking(fields: dict[str, Any], where: str, reading: Reading) -> None:
     reading.is_own = True
     reading.beyond(fields, _THINKING_KEYS, where)
     signature = optional_text_at(fields, "signature", where)
-    if reading.calls or signature is None:
+    if reading.calls or not signature:
         reading.layout()
     reading.parts.append(ReasoningPart(text=text_at(fields, "thinking", where), signature=signature))
 

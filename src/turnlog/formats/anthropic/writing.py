@@ -21,6 +21,8 @@ from turnlog.log.messages import (
     ToolStatus,
 )
 
+_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
+
 
 class _Blocks:
     def text(self, text: str) -> dict[str, Any]:
@@ -35,7 +37,7 @@ class _Blocks:
     def reasoning(self, part: ReasoningPart) -> dict[str, Any] | None:
         if part.data is not None:
             return {"type": "redacted_thinking", "data": part.data}
-        if part.signature is None:
+        if not part.signature:
             return None
         return {"type": "thinking", "thinking": part.text or "", "signature": part.signature}
 
@@ -45,6 +47,9 @@ class _Blocks:
             {"type": "tool_use", "id": call_id, "name": call.name, "input": value}
             for call, call_id, value in call_inputs(message, writing)
         )
+        while written and written[-1]["type"] in _THOUGHTS:
+            writing.lost(".content", "reasoning", "nothing follows it, which is refused")
+            written.pop()
         return written
 
     def results(self, message: ToolMessage, writing: Writing) -> list[dict[str, Any]]:

@@ -51,6 +51,8 @@ class _Blocks:
         for index, result in final_results(message):
             content = content_blocks(result.content, "result", f".results[{index}].content", self, writing)
             status = "success" if result.status is ToolStatus.OK else "error"
+            if status == "error" and not content:
+                content = [self.text("(The tool failed and said nothing.)")]  # refused without a word
             call_id = writing.ids.result(result.id)
             written.append({"toolResult": {"toolUseId": call_id, "content": content, "status": status}})
         return written
@@ -58,6 +60,13 @@ class _Blocks:
 
 def _same(original: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return original
+
+
+def _accompany_documents(blocks: list[dict[str, Any]]) -> None:
+    """A document is refused where no text stands beside it."""
+    kinds = {kind for block in blocks for kind in block}
+    if "document" in kinds and not kinds & {"text", "toolResult"}:
+        blocks.append(_BLOCKS.text("(A document is attached.)"))
 
 
 _BLOCKS: Final = _Blocks()
@@ -68,6 +77,8 @@ _SYSTEM: Final = SystemPlace(FORMAT, frozenset({"system"}), read_system, _same)
 def render(messages: Iterable[Message], notes: Notes | None = None) -> dict[str, Any]:
     """``messages``, and ``system`` where there is one, as the API takes them; ``notes`` collects what is left out."""
     rendered = render_turns(list(messages), _FORM, _BLOCKS, notes)
+    for turn in rendered.turns:
+        _accompany_documents(turn["content"])
     request: dict[str, Any] = {"messages": rendered.turns}
     system = render_systems(rendered.systems, _SYSTEM, _BLOCKS.text, notes)
     if system is not None:

@@ -25,9 +25,10 @@ def read_inline(fields: dict[str, Any], where: str, reading: Reading) -> None:
     blob = in_camel_case(blob, reading)
     reading.beyond(blob, _INLINE_KEYS, where)
     name = optional_text_at(blob, "displayName", where)
-    part, is_same = media_from_base64(text_at(blob, "data", where), text_at(blob, "mimeType", where), name)
+    media_type = text_at(blob, "mimeType", where)
+    part, is_same = media_from_base64(text_at(blob, "data", where), media_type, name)
     reading.parts.append(part)
-    if not is_same or reading.calls:
+    if not is_same or not media_type or ("displayName" in blob and name is None) or reading.calls:
         reading.layout()
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from turnlog.errors import InvalidValueError
 from turnlog.formats.arguments import arguments_text
 from turnlog.formats.call_ids import IdRule
-from turnlog.formats.gemini.keys import in_camel_case
+from turnlog.formats.gemini.keys import in_camel_case, respelled
 from turnlog.formats.gemini.media import read_file, read_inline
 from turnlog.formats.gemini.responses import read_response
 from turnlog.formats.json_fields import (
@@ -152,7 +152,10 @@ def _parts(parts: list[Any], readers: dict[str, _Reader], reading: Reading, wher
         fields = in_camel_case(as_object(data, place), reading)
         kind = next((key for key in fields if key in readers), None)
         if kind is not None:
-            readers[kind](fields, place, reading)
+            try:
+                readers[kind](fields, place, reading)
+            except InvalidValueError as error:
+                raise respelled(error, data) from None
         elif fields:
             reading.unknown(place, next((key for key in fields if key not in _BESIDE), "part"))
         else:
@@ -193,7 +196,7 @@ def _call(fields: dict[str, Any], where: str, reading: Reading) -> None:
     reading.beyond(call, _INNER_CALL_KEYS, where)
     name = text_at(call, "name", where)
     call_id = optional_text_at(call, "id", where)
-    if not call_id or not IDS.accepts(call_id) or "args" not in call:
+    if not call_id or not IDS.accepts(call_id) or call.get("args") is None:
         reading.layout()
     arguments = arguments_text(optional_object_at(call, "args", where), f"{where}.args")
     same = sum(other.name == name for other in reading.calls)
@@ -212,6 +215,8 @@ def _response(fields: dict[str, Any], where: str, reading: Reading) -> None:
         reading.layout()
         same = sum(other.name == name for other in reading.results)
         call_id = call_id or numbered(name, same)
+    if not name:
+        reading.layout()
     reading.results.append(read_response(response, call_id, name, place, reading))
 
 

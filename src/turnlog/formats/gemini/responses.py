@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from turnlog.errors import InvalidValueError
 from turnlog.formats.arguments import json_text
-from turnlog.formats.gemini.keys import in_camel_case
+from turnlog.formats.gemini.keys import in_camel_case, respelled
 from turnlog.formats.gemini.media import read_file, read_inline
 from turnlog.formats.json_fields import as_object, object_at, optional_array_at
 from turnlog.formats.reading import Reading
@@ -32,7 +33,12 @@ def read_response(fields: dict[str, Any], call_id: str, name: str, where: str, r
     reading.layout()
     inner = Reading()
     for index, data in enumerate(optional_array_at(fields, "parts", where)):
-        _media(data, f"{where}.parts[{index}]", inner)
+        place = f"{where}.parts[{index}]"
+        part = as_object(data, place)
+        try:
+            _media(part, place, inner)
+        except InvalidValueError as error:
+            raise respelled(error, part) from None
     reading.odd += inner.odd
     reading.is_own |= inner.is_own
     if text is not None:
@@ -40,8 +46,8 @@ def read_response(fields: dict[str, Any], call_id: str, name: str, where: str, r
     return ToolResult(call_id, inner.content(), name=name, status=status)
 
 
-def _media(data: Any, where: str, inner: Reading) -> None:
-    fields = in_camel_case(as_object(data, where), inner)
+def _media(part: dict[str, Any], where: str, inner: Reading) -> None:
+    fields = in_camel_case(part, inner)
     if "inlineData" in fields:
         read_inline(fields, where, inner)
     elif "fileData" in fields:

@@ -74,7 +74,7 @@ def _parts(original: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 _BLOCKS: Final = _Blocks()
-_FORM: Final = TurnForm(FORMAT, "parts", "model", IDS, read, is_user_first=True)
+_FORM: Final = TurnForm(FORMAT, "parts", "model", IDS, read, never_first=frozenset({"functionCall", "function_call"}))
 _SYSTEM: Final = SystemPlace(FORMAT, SYSTEM_KEYS, read_system, _parts)
 
 

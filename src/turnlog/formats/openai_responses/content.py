@@ -67,8 +67,7 @@ def _image(fields: dict[str, Any], where: str, reading: Reading) -> None:
         reading.unknown(f"{where}.detail", f"detail {detail}")
     url = optional_text_at(fields, "image_url", where)
     file_id = optional_text_at(fields, "file_id", where)
-    part = _named(url, file_id, "image/*", None, where)
-    _add(part, fields, "image_url" if url is not None else "file_id", reading)
+    _add(_named(url, file_id, "image/*", None, where), fields, reading)
 
 
 def _file(fields: dict[str, Any], where: str, reading: Reading) -> None:
@@ -78,7 +77,7 @@ def _file(fields: dict[str, Any], where: str, reading: Reading) -> None:
     value = optional_text_at(fields, key, where)
     name = optional_text_at(fields, "filename", where)
     is_id = key == "file_id"
-    _add(_named(None if is_id else value, value if is_id else None, None, name, where), fields, key, reading)
+    _add(_named(None if is_id else value, value if is_id else None, None, name, where), fields, reading)
 
 
 def _named(url: str | None, file_id: str | None, media_type: str | None, name: str | None, where: str) -> MediaPart:
@@ -92,10 +91,9 @@ def _named(url: str | None, file_id: str | None, media_type: str | None, name: s
     return MediaPart(media_type=media_type, file_id=file_id, name=name)
 
 
-def _add(part: MediaPart, fields: dict[str, Any], key: str, reading: Reading) -> None:
+def _add(part: MediaPart, fields: dict[str, Any], reading: Reading) -> None:
     reading.is_own |= part.file_id is not None
-    written = write_media(part)
-    if written is None or written.keys() != fields.keys() or written.get(key) != fields[key]:
+    if write_media(part) != fields:
         reading.layout()
     reading.parts.append(part)
 

@@ -11,6 +11,7 @@ from turnlog.errors import InvalidValueError
 from turnlog.formats.call_ids import WORD, IdRule
 from turnlog.formats.json_fields import (
     array_at,
+    as_array,
     as_object,
     is_array,
     is_object,
@@ -129,7 +130,7 @@ def missing(data: Any) -> list[tuple[str, str]]:
     """Places within an original, and names, of what our message does not say."""
     if isinstance(data, str) or is_object(data):
         return []
-    return [found for group in _groups(data, "") for found in _read(group).missing()]
+    return [found for group in _groups(as_array(data, "items"), "") for found in _read(group).missing()]
 
 
 def _native(group: list[Piece], reading: Reading) -> Native | None:

@@ -46,6 +46,9 @@ class _SaidParts(_Parts):
         return {"type": "output_text", "text": text, "annotations": []}
 
 
+#: The input of a request in which nobody says anything.
+NOTHING: Final = [{"role": "user", "content": CONTINUE}]
+
 _PARTS: Final = _Parts()
 _SAID: Final = _SaidParts()
 
@@ -69,7 +72,7 @@ def render(messages: Iterable[Message], notes: Notes | None = None) -> dict[str,
         return request
     items = _items(found, begin, notes)
     if not items and found:
-        items = [{"role": "user", "content": CONTINUE}]
+        items = copied(NOTHING)
     request["input"] = items
     return request
 
