@@ -14,7 +14,7 @@ from turnlog.formats.json_text import InvalidJsonError, decode
 _BEGINNING: Final = 1 << 16
 #: How many lines are looked at, and how long they may be to be looked at.
 _LINES: Final = 20
-_LONGEST: Final = 1 << 20
+_LONGEST: Final = 1 << 17
 
 #: Inside a string the quotes would be escaped.
 _MAPPING: Final = re.compile(rb'"mapping"\s*:\s*\{')
