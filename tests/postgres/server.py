@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,35 +48,78 @@ def installed_binaries() -> Path | None:
     """The folder of the newest installed server."""
     found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
     on_path = shutil.which("initdb")
-    found += [Path(on_path).parent] if on_path else []
-    return max(found, default=None)
+    found += [Path(on_path).resolve().parent] if on_path else []
+    whole = [folder for folder in found if all((folder / name).exists() for name in ("pg_ctl", "pg_basebackup"))]
+    return max(whole, key=_version, default=None)
+
+
+def _version(folder: Path) -> int:
+    name = folder.parent.name
+    return int(name) if name.isdigit() else 0
+
+
+class Installation:
+    """The installed programs, run in a folder of their own by a user that is not root (a server refuses to be)."""
+
+    def __init__(self, binaries: Path, folder: Path) -> None:
+        self._binaries = binaries
+        self.folder = folder
+        self._user: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            user = pwd.getpwnam("nobody")
+            os.chown(folder, user.pw_uid, user.pw_gid)
+            self._user = {"user": user.pw_uid, "group": user.pw_gid}
+
+    def run(self, program: str, *arguments: str) -> None:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
+        command = [str(self._binaries / program), *arguments]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder, env=environment, **self._user)
+
+    def make(self, name: str) -> None:
+        """A new cluster in a folder of this name."""
+        settings = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+        self.run("initdb", "-D", str(self.folder / name), *settings)
+
+    def start(self, name: str, port: int, options: str = "") -> str:
+        """Start it, and return its URL when it answers."""
+        said = f"-k {self.folder} -h 127.0.0.1 -p {port} {options}"
+        self.run("pg_ctl", *self._of(name), "-w", "-l", str(self.folder / f"{name}.log"), "-o", said, "start")
+        return f"postgresql://postgres@127.0.0.1:{port}/postgres"
+
+    def stop(self, name: str) -> None:
+        """End it at once, if it runs."""
+        with suppress(subprocess.CalledProcessError):
+            self.run("pg_ctl", *self._of(name), "-m", "immediate", "stop")
+
+    def promote(self, name: str) -> None:
+        """Make a standby the primary."""
+        self.run("pg_ctl", *self._of(name), "-w", "promote")
+
+    def kill(self, name: str) -> None:
+        """SIGKILL for the server and all its processes, as if the machine had gone."""
+        pid = int((self.folder / name / "postmaster.pid").read_text("ascii").splitlines()[0])
+        os.killpg(pid, signal.SIGKILL)
+
+    def _of(self, name: str) -> tuple[str, str]:
+        return ("-D", str(self.folder / name))
+
+
+@contextmanager
+def installation(binaries: Path) -> Generator[Installation]:
+    """A temporary folder for servers."""
+    with tempfile.TemporaryDirectory(prefix="turnlog-pg-") as name:
+        yield Installation(binaries, Path(name))
 
 
 @contextmanager
 def started(binaries: Path, *, options: str = "") -> Generator[str]:
-    """A server on a free port, in a temporary folder, as a user that is not root (it refuses to run as root)."""
-    with tempfile.TemporaryDirectory(prefix="turnlog-pg-") as name:
-        folder = Path(name)
-        demoted: dict[str, Any] = {}
-        if os.geteuid() == 0:
-            user = pwd.getpwnam("nobody")
-            os.chown(folder, user.pw_uid, user.pw_gid)
-            demoted = {"user": user.pw_uid, "group": user.pw_gid}
-        port = free_port()
-        data = folder / "data"
-        said = f"-k {folder} -h 127.0.0.1 -p {port} {options}"
-        environment = {"PATH": os.environ["PATH"], "HOME": name, "LC_ALL": "C.UTF-8"}
-
-        def run(program: str, *arguments: str) -> None:
-            command = [str(binaries / program), *arguments]
-            subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment, **demoted)
-
-        run("initdb", "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-        run("pg_ctl", "-D", str(data), "-w", "-l", str(folder / "log"), "-o", said, "start")
+    """A server on a free port."""
+    with installation(binaries) as installed:
+        installed.make("data")
         try:
-            yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+            yield installed.start("data", free_port(), options)
         finally:
-            run("pg_ctl", "-D", str(data), "-m", "immediate", "stop")
+            installed.stop("data")
 
 
 def free_port() -> int:
