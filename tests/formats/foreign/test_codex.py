@@ -123,6 +123,13 @@ def test_items_become_messages_and_what_codex_says_by_itself_does_not() -> None:
     assert found.facts.left_out == {"user_message": 1, "agent_message": 1, "turn_context": 1, "token_count": 1}
 
 
+def test_a_message_of_text_alone_needs_no_second_copy() -> None:
+    entries, _, _ = read(wrapped(user("Hello"), said("Hi."), user("And?"), said("Yes.", id="msg_1")))
+    natives = [entry.message.native for entry in entries if entry.message is not None]
+    assert natives[:3] == [None, None, None]
+    assert natives[3] is not None
+
+
 def test_the_older_layout_is_read_too() -> None:
     head = {"id": "0b1c", "timestamp": "2025-08-18T01:16:13.522Z", "instructions": None, "git": {"branch": "dev"}}
     bare = [payload for _, payload in (CONTEXT, user("Hello"), said("Hi."))]

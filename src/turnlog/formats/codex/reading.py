@@ -14,7 +14,15 @@ from turnlog.errors import InvalidValueError
 from turnlog.formats import openai_responses
 from turnlog.formats.codex.survey import OUTPUTS, WRAPPERS, Survey, is_head, is_injected, item_of
 from turnlog.formats.foreign import Entry, Line, OnFault, moment
-from turnlog.formats.json_fields import as_object, object_at, optional_object_at, optional_text_at, text_at
+from turnlog.formats.json_fields import (
+    as_object,
+    is_array,
+    is_object,
+    object_at,
+    optional_object_at,
+    optional_text_at,
+    text_at,
+)
 from turnlog.formats.pairing import results_next_to_calls
 from turnlog.formats.reply import Usage, usage_of
 from turnlog.log.events import EventType
@@ -32,6 +40,9 @@ _OF_MODEL: Final = frozenset(
         *("image_generation_call", "tool_search_call", "tool_search_output", "mcp_call"),
     }
 )
+
+
+_PLAIN_MESSAGE: Final = frozenset({"type", "role", "content"})
 
 
 class _Reply(Struct):
@@ -170,7 +181,7 @@ def _entries(number: int, item: dict[str, Any], at: datetime | None) -> list[Ent
 
 
 def _is_said(item: dict[str, Any]) -> bool:
-    return bool(item["type"] == "message")
+    return bool(item.get("type", "message") == "message")
 
 
 def _plain(item: dict[str, Any]) -> dict[str, Any]:
@@ -184,7 +195,19 @@ def _plain(item: dict[str, Any]) -> dict[str, Any]:
             "name": "local_shell",
             "arguments": json.dumps(kept.get("action", {}), ensure_ascii=False),
         }
-    return kept
+    text = _only_text(kept) if kept.keys() == _PLAIN_MESSAGE else None
+    # So it needs no second copy beside our message.
+    return kept if text is None else {"role": kept["role"], "content": text}
+
+
+def _only_text(item: dict[str, Any]) -> str | None:
+    """What a message says that is one text and nothing else."""
+    content = item["content"]
+    if not is_array(content) or len(content) != 1 or not is_object(content[0]):
+        return None
+    part = content[0]
+    is_text = part.keys() == {"type", "text"} and part["type"] in {"input_text", "output_text"}
+    return part["text"] if is_text and type(part["text"]) is str and part["text"].strip() else None
 
 
 def _joined(messages: list[Any]) -> AssistantMessage:
