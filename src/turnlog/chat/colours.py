@@ -10,6 +10,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+from turnlog.chat.tools import Tool, ToolFunction, tools_by_name
 from turnlog.errors import ToolDefinitionError
 
 T = TypeVar("T")
@@ -40,12 +41,22 @@ async def call_tool_async(function: Callable[..., Any], arguments: dict[str, Any
 
 
 def call_tool_sync(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Call a function; an async one has no loop to run in."""
-    returned = function(**arguments)
-    if inspect.iscoroutine(returned):
-        returned.close()
-        raise ToolDefinitionError(function.__name__, "it is async: use it with AsyncChatClient")
-    return returned
+    """Call a function."""
+    return function(**arguments)
+
+
+def usable_async(functions: Sequence[ToolFunction | Tool]) -> tuple[Tool, ...]:
+    """The tools of these functions, sync or async."""
+    return tuple(tools_by_name(functions).values())
+
+
+def usable_sync(functions: Sequence[ToolFunction | Tool]) -> tuple[Tool, ...]:
+    """The tools of these functions; an async one has no loop to run in, and is refused."""
+    tools = tuple(tools_by_name(functions).values())
+    for each in tools:
+        if each.is_async:
+            raise ToolDefinitionError(each.spec.name, "it is async: use it with AsyncChatClient")
+    return tools
 
 
 async def side_by_side_async(calls: Sequence[Callable[[], Awaitable[T]]], most: int) -> list[T]:

@@ -40,6 +40,14 @@ def public(context: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in context.items() if not key.startswith(_PRIVATE)}
 
 
+def of_call(*given: Mapping[str, Any]) -> dict[str, Any]:
+    """The context that a call begins with: what is given, the later over the earlier, without the ids of another."""
+    context = {key: value for each in given for key, value in each.items()}
+    for out in (REQUEST_EVENT_ID, RESPONSE_EVENT_IDS):
+        context.pop(out, None)
+    return public(context)
+
+
 def checked_filter(value: object) -> EventFilter:
     """Return ``value`` if it is a filter."""
     if not isinstance(value, EventFilter):

@@ -16,6 +16,11 @@ class RequestParts(Struct, frozen=True):
     before: tuple[Message, ...]
     trailing: tuple[Message, ...]
 
+    @property
+    def is_behind_tools(self) -> bool:
+        """Whether it ends with results: a reply may then say that there is nothing to add."""
+        return bool(self.trailing) and isinstance(self.trailing[-1], ToolMessage)
+
 
 def parts_of(messages: Sequence[Message]) -> RequestParts:
     """Split a request; ``trailing`` is what is stored before the model is called, and may be empty."""
@@ -64,6 +69,57 @@ def carried_of(stored_before: int, stored_run: int, common: int, before: int) ->
     if reach <= 0:
         return 0
     return None if before > common else reach
+
+
+def stored_before(stored: Sequence[Message], before: Sequence[Message], wanted: Sequence[Message]) -> int | None:
+    """How much the run held before ``wanted``, if that is what it has stored last; None if it is new.
+
+    ``wanted`` is what is to be stored of a request's end, ``before`` what the request holds ahead of that. A run that
+    is gone on with ends in what is stored already, and so does a model call that is made again, where the replies to
+    the first are stored behind it. It is new, however alike, behind a reply that the request carries, or that asks
+    for these results.
+    """
+    replies = _replies_at_end(stored)
+    if replies and before and is_same(before[-1], stored[-1]):
+        replies = ()
+    if not wanted:
+        return len(stored) - len(replies)
+    if (first := _ends_with(stored, wanted)) is not None:
+        return first
+    if not replies or any(_answers(wanted, reply) for reply in replies):
+        return None
+    return _ends_with(stored[: -len(replies)], wanted)
+
+
+def not_carried(run: Sequence[Message], before: Sequence[Message]) -> Sequence[Message]:
+    """What of the run a request leaves out that ends ahead of its trailing messages like the run, or holds nothing.
+
+    A loop with its own history off sends its last results alone. A request that holds other messages tells the turn
+    in its own way.
+    """
+    left = len(run) - len(before)
+    return run[:left] if left > 0 and overlap(run, before) == len(before) else ()
+
+
+def _replies_at_end(stored: Sequence[Message]) -> Sequence[AssistantMessage]:
+    replies: list[AssistantMessage] = []
+    for message in reversed(stored):
+        if not isinstance(message, AssistantMessage):
+            break
+        replies.append(message)
+    return replies
+
+
+def _ends_with(stored: Sequence[Message], wanted: Sequence[Message]) -> int | None:
+    first = len(stored) - len(wanted)
+    if first < 0 or not all(is_same(mine, theirs) for mine, theirs in zip(stored[first:], wanted, strict=True)):
+        return None
+    return first
+
+
+def _answers(messages: Sequence[Message], reply: AssistantMessage) -> bool:
+    asked = {call.id for call in reply.tool_calls}
+    return any(result.id in asked for each in messages if isinstance(each, ToolMessage) for result in each.results)
 
 
 def _said(message: Message) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from msgspec import Struct
 
@@ -125,14 +125,31 @@ def messages_of(
     if isinstance(said, str):
         spoken = (UserMessage(said),)
     else:
-        spoken = (said,) if isinstance(said, MESSAGE_CLASSES) else tuple(said)
+        spoken = (said,) if isinstance(said, MESSAGE_CLASSES) else _several(said)
     for message in (*before, *spoken):
         if not isinstance(message, MESSAGE_CLASSES):
-            raise InvalidValueError(f"a call sends text or messages, not {type(message).__name__}")
+            raise _unsayable(message)
     instructions: tuple[Message, ...] = ()
     if system is not None:
         instructions = (SystemMessage(system) if isinstance(system, str) else system,)
     return (*instructions, *before, *spoken)
+
+
+def _several(said: object) -> Sequence[Message]:
+    if not isinstance(said, Sequence):
+        raise _unsayable(said)
+    return tuple(cast("Sequence[Message]", said))
+
+
+def _unsayable(said: object) -> InvalidValueError:
+    return InvalidValueError(f"a call sends text or messages, not {type(said).__name__}")
+
+
+def as_reply(reply: object) -> Reply:
+    """The reply, if it is one at all."""
+    if not isinstance(reply, Reply):
+        raise InvalidReplyError(f"a model answers with a Reply, not {type(reply).__name__}")
+    return reply
 
 
 def checked_reply(reply: object, *, may_be_empty: bool) -> Reply:
@@ -140,8 +157,7 @@ def checked_reply(reply: object, *, may_be_empty: bool) -> Reply:
 
     An empty one is none, but after a tool round it says that there is nothing to add.
     """
-    if not isinstance(reply, Reply):
-        raise InvalidReplyError(f"a model answers with a Reply, not {type(reply).__name__}")
+    reply = as_reply(reply)
     message = reply.message
     ids = [call.id for call in message.tool_calls]
     if twice := sorted({call_id for call_id in ids if ids.count(call_id) > 1}):

@@ -39,12 +39,13 @@ class ToolContext(Struct, frozen=True, kw_only=True):
 class Tool(Struct, frozen=True, kw_only=True):
     """A function as a tool; made by :func:`tool` or :func:`schema_tool`.
 
-    ``arguments`` is the type that a call's JSON is read as.
+    ``arguments`` is the type that a call's JSON is read as. With None it is not read: the function is given the
+    :class:`ToolContext` alone, whose call holds the text.
     """
 
     spec: ToolSpec
     function: ToolFunction
-    arguments: type[Any]
+    arguments: type[Any] | None
     #: The parameter that receives the :class:`ToolContext`, if one does.
     context_name: str | None = None
     #: Whether the turn ends with its result, which then goes to the caller and not to the model; asked of the result
@@ -58,7 +59,9 @@ class Tool(Struct, frozen=True, kw_only=True):
     @property
     def is_async(self) -> bool:
         """Whether it must be awaited."""
-        return inspect.iscoroutinefunction(self.function)
+        return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(
+            getattr(self.function, "__call__", None)  # noqa: B004 - an object that is called is asked for its method
+        )
 
 
 def tool(
@@ -125,6 +128,8 @@ def arguments_for(tool: Tool, call: ToolCall, context: ToolContext) -> dict[str,
 
     Blank arguments are none: that is how some models call a function without parameters.
     """
+    if tool.arguments is None:
+        return {} if tool.context_name is None else {tool.context_name: context}
     try:
         read: Any = msgspec.json.decode(call.arguments.encode("utf-8", "replace").strip() or b"{}", type=tool.arguments)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -144,6 +149,13 @@ def result_of(call: ToolCall, returned: object) -> ToolResult:
     if isinstance(returned, ToolResult):
         return ToolResult(call.id, returned.content, returned.status, returned.name)
     return ToolResult(call.id, _content_of(call, returned), name=call.name)
+
+
+def checked_result(result: object, call: ToolCall) -> ToolResult:
+    """What an advisor gave for ``call``, with the call's id: every call of a batch has exactly one result (H-4)."""
+    if not isinstance(result, ToolResult):
+        raise InvalidValueError(f"around_tool_call returns a ToolResult, not {type(result).__name__}")
+    return result if result.id == call.id else ToolResult(call.id, result.content, result.status, result.name)
 
 
 def error_result(call: ToolCall, error: BaseException, *, details: bool) -> ToolResult:

@@ -19,7 +19,8 @@ class Talk:
         }
         self.service = service
         self.model = AsyncScriptedModel(said)
-        self.client = AsyncChatClient(self.model, advisors=AsyncSessionAdvisors(service, **options), **client_options)
+        self.advisors = AsyncSessionAdvisors(service, **options)
+        self.client = AsyncChatClient(self.model, advisors=self.advisors, **client_options)
 
     @property
     def prompts(self) -> list[list[str]]:

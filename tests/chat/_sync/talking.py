@@ -21,7 +21,8 @@ class Talk:
         }
         self.service = service
         self.model = ScriptedModel(said)
-        self.client = ChatClient(self.model, advisors=SessionAdvisors(service, **options), **client_options)
+        self.advisors = SessionAdvisors(service, **options)
+        self.client = ChatClient(self.model, advisors=self.advisors, **client_options)
 
     @property
     def prompts(self) -> list[list[str]]:

@@ -9,11 +9,12 @@ from typing import Any, Final
 from turnlog.chat import context as keys
 from turnlog.chat._async.tool_loop import AsyncToolLoop
 from turnlog.chat.advisor import AsyncAdvisor, AsyncNextModelCall, check_advisors, wrapped
+from turnlog.chat.colours import usable_async
 from turnlog.chat.limits import Limits
 from turnlog.chat.output import OutputType, with_output
 from turnlog.chat.request import ChatResult, ModelRequest, TurnRequest, messages_of
 from turnlog.chat.streaming import AsyncChatStream, AsyncHandover
-from turnlog.chat.tools import Tool, ToolFunction, tool, tools_by_name
+from turnlog.chat.tools import Tool, ToolFunction
 from turnlog.errors import InvalidReplyError
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.messages import Message, SystemMessage
@@ -52,9 +53,9 @@ class AsyncChatClient:
         self._model = model
         self._advisors = tuple(advisors)
         self._system = system
-        self._tools = tuple(tools_by_name(tools).values())
-        self._options = dict(options or {})
-        self._context = dict(context or {})
+        self._tools = usable_async(tools)
+        self._options = keys.dict_of(options, "options")
+        self._context = keys.dict_of(context, "context")
         self._limits = limits or Limits()
         self._tools_at_once = check_count("tools_at_once", tools_at_once, least=1)
         self._details = tool_error_details
@@ -137,9 +138,9 @@ class AsyncChatClient:
     ) -> TurnRequest:
         return TurnRequest(
             messages=messages_of(said, self._system if system is None else system),
-            context={**self._context, **keys.dict_of(context, "context"), **named},
-            tools=self._tools if tools is None else tuple(tool(each) for each in tools),
-            options=self._options if options is None else dict(options),
+            context=keys.of_call(self._context, keys.dict_of(context, "context"), named),
+            tools=self._tools if tools is None else usable_async(tools),
+            options=self._options if options is None else keys.dict_of(options, "options"),
         )
 
     async def _run(
@@ -152,21 +153,16 @@ class AsyncChatClient:
         if output is not None:
             request = request.replace(output_schema=output.schema)
 
-        async def checked(asked: ModelRequest) -> Reply:
-            """A reply that can be read as the wanted type; those that cannot are asked for again, unseen by others."""
-            attempt = asked
-            for _ in range(self._output_retries):
-                reply = await generate(attempt)
-                problem = "" if output is None else output.problem(reply)
-                if not problem:
-                    return reply
-                attempt = output.again(asked, problem) if output is not None else asked
-            return await generate(attempt)
-
         async def loop(turn: TurnRequest) -> ChatResult:
-            innermost = generate if output is None else checked
             return await AsyncToolLoop(
-                turn, innermost, self._advisors, self._limits, self._tools_at_once, details=self._details
+                turn,
+                generate,
+                self._advisors,
+                self._limits,
+                self._tools_at_once,
+                details=self._details,
+                output=output,
+                output_retries=self._output_retries,
             ).run()
 
         result = await wrapped(self._advisors, "around_turn", loop)(request)

@@ -8,27 +8,32 @@ from typing import Final
 
 from turnlog.chat.advisor import AsyncNextModelCall, AsyncNextToolCall, AsyncOutcomeOf, wrapped
 from turnlog.chat.colours import call_tool_async, side_by_side_async
-from turnlog.chat.context import RESPONSE_EVENT_IDS, SESSION_ID
+from turnlog.chat.context import RESPONSE_EVENT_IDS
 from turnlog.chat.event_ids import digest
 from turnlog.chat.holding import ACTIVE
 from turnlog.chat.limits import Batch, Limits, OnBreach, Spent, batch_of
+from turnlog.chat.output import Output
 from turnlog.chat.request import (
     ChatResult,
     ModelRequest,
     Outcome,
     ToolRequest,
     TurnRequest,
+    as_reply,
     checked_reply,
 )
 from turnlog.chat.tools import (
     ToolContext,
     arguments_for,
+    checked_result,
     error_result,
     result_of,
     tools_by_name,
     unknown_tool,
 )
+from turnlog.errors import InvalidReplyError
 from turnlog.log.messages import AssistantMessage, Message, ToolMessage, ToolResult
+from turnlog.log.names import new_id
 from turnlog.models.protocol import Reply, Usage
 
 _log: Final = logging.getLogger("turnlog.chat")
@@ -46,19 +51,26 @@ class AsyncToolLoop:
         most_at_once: int,
         *,
         details: bool,
+        output: Output | None = None,
+        output_retries: int = 0,
     ) -> None:
         self._request = request
+        self._generate = generate
+        self._output = output
+        self._output_retries = output_retries
         self._limits = limits
         self._most_at_once = most_at_once
         self._details = details
         self._tools = tools_by_name(request.tools)
-        self._call_model = wrapped(advisors, "around_model_call", generate)
+        self._call_model = wrapped(advisors, "around_model_call", self._ask_model)
         self._call_tool = wrapped(advisors, "around_tool_call", self._run_tool)
         self._messages: list[Message] = [*request.messages, *request.steps]
         self._spent = Spent()
         self._usage = Usage()
         self._rounds = 0
         self._last: Reply | None = None
+        #: In place of a run that is stored: keys of calls must not repeat in another turn.
+        self._id = new_id()
         self._count_steps()
 
     def _count_steps(self) -> None:
@@ -101,14 +113,25 @@ class AsyncToolLoop:
         reply = checked_reply(await self._call_model(request), may_be_empty=after_tools)
         self._rounds += 1
         self._last = reply
-        if reply.usage is not None:
-            self._usage += reply.usage
         self._messages.append(reply.message)
         return reply.message
 
+    async def _ask_model(self, request: ModelRequest) -> Reply:
+        """Ask the model; what cannot be read as the wanted type is asked for again, unseen by advisors and log."""
+        attempt, problem = request, ""
+        for _ in range(self._output_retries + 1):
+            reply = as_reply(await self._generate(attempt))
+            if reply.usage is not None:
+                self._usage += reply.usage
+            problem = "" if self._output is None else self._output.problem(reply)
+            if self._output is None or not problem:
+                return reply
+            attempt = self._output.again(request, problem)
+        raise InvalidReplyError(f"the reply cannot be read as it was asked for: {problem}")
+
     async def _results(self, asking: AssistantMessage, batch: Batch) -> tuple[ToolResult, ...]:
         """One result for each call, in the order of the calls."""
-        ids = self._request.context.get(RESPONSE_EVENT_IDS) or [self._request.context.get(SESSION_ID), self._rounds]
+        ids = self._request.context.get(RESPONSE_EVENT_IDS) or [self._id, self._rounds]
         requests = [
             ToolRequest(
                 call=call,
@@ -120,7 +143,10 @@ class AsyncToolLoop:
         ]
         calls = [_of(self._call_tool, request) for request in requests]
         ran = await side_by_side_async(calls, self._most_at_once) if calls else []
-        return (*ran, *batch.refused)
+        return (
+            *(checked_result(result, request.call) for result, request in zip(ran, requests, strict=True)),
+            *batch.refused,
+        )
 
     async def _run_tool(self, request: ToolRequest) -> ToolResult:
         """Run one call; whatever goes wrong is told to the model."""
@@ -147,9 +173,9 @@ class AsyncToolLoop:
         return all(says)
 
     def _ended(self, outcome: Outcome, results: tuple[ToolResult, ...] = ()) -> ChatResult:
-        last = self._messages[-1] if self._messages else None
+        replies = (message for message in reversed(self._messages) if isinstance(message, AssistantMessage))
         return ChatResult(
-            message=last if isinstance(last, AssistantMessage) else None,
+            message=next(replies, None),
             outcome=outcome,
             usage=self._usage,
             context=self._request.context,

@@ -15,8 +15,8 @@ from turnlog.chat import runs
 from turnlog.chat._sync.session_call import SessionCall
 from turnlog.chat.advisor import NextModelCall, NextTurn
 from turnlog.chat.colours import Background
-from turnlog.chat.prompt import is_same, parts_of
-from turnlog.chat.request import ChatResult, ModelRequest, Outcome, TurnRequest
+from turnlog.chat.prompt import RequestParts, parts_of, stored_before
+from turnlog.chat.request import ChatResult, ModelRequest, Outcome, TurnRequest, checked_reply
 from turnlog.chat.streaming import StreamAbandonedError
 from turnlog.compaction.plan import Strategy
 from turnlog.compaction.triggers import Trigger
@@ -71,9 +71,11 @@ class SessionMemoryAdvisor:
                 earlier = call.earlier(opening)
             if earlier is None:
                 return call_next(request)
-            request.context[keys.RESPONSE_EVENT_IDS] = [earlier.last_event.id]
+            request.context[keys.RESPONSE_EVENT_IDS] = earlier.response_event_ids
             if earlier.outcome is None:
                 return call_next(request.replace(steps=earlier.steps))
+            if earlier.request_event_id is not None:
+                request.context[keys.REQUEST_EVENT_ID] = earlier.request_event_id
             return _answered(earlier, request)
 
     def around_model_call(self, request: ModelRequest, call_next: NextModelCall) -> Reply:
@@ -82,11 +84,11 @@ class SessionMemoryAdvisor:
             if call.is_known_run and not call.is_begun:
                 call.resume()  # the loop is not ours, and the run's first rounds were calls of their own
             parts = parts_of(request.messages)
-            run_before = self._store_request(call, parts.trailing, request.context)
+            run_before = self._store_request(call, parts, request.context)
             systems, history = call.history(parts, self._event_filter, run_before)
             messages = (*systems, *history, *parts.before, *parts.trailing)
             try:
-                reply = call_next(request.replace(messages=messages))
+                reply = checked_reply(call_next(request.replace(messages=messages)), may_be_empty=parts.is_behind_tools)
             except StreamAbandonedError as abandoned:
                 self._store_partial(call, abandoned.text)
                 raise
@@ -95,24 +97,24 @@ class SessionMemoryAdvisor:
             request.context[keys.RESPONSE_EVENT_IDS] = stored
             return reply
 
-    def _store_request(self, call: SessionCall, trailing: Sequence[Message], context: dict[str, Any]) -> int:
+    def _store_request(self, call: SessionCall, parts: RequestParts, context: dict[str, Any]) -> int:
         """Store what the request ends with, unless this run has stored it before; how much the run held before it."""
         context.pop(keys.REQUEST_EVENT_ID, None)
-        wanted = [message for message in trailing if self._is_stored(message)]
-        known = _known(call.stored, wanted)
-        if known is not None:
-            if not call.is_begun:
-                call.take()
-            return known
-        before = len(call.stored)
-        ids = call.store(wanted)
-        if ids:
-            context[keys.REQUEST_EVENT_ID] = ids[-1]
+        wanted = [message for message in parts.trailing if self._is_stored(message)]
+        before = stored_before(call.stored, parts.before, wanted)
+        if before is None:
+            before = len(call.stored)
+            call.store(wanted)
+        elif not call.is_begun:
+            call.take()
+        if wanted:
+            context[keys.REQUEST_EVENT_ID] = call.stored_ids[before + len(wanted) - 1]
         return before
 
     def _store_partial(self, call: SessionCall, text: str) -> None:
-        if self._store_partial_replies and text:
-            call.store([AssistantMessage(text)], {runs.INTERRUPTED: True})
+        message = AssistantMessage(text)
+        if self._store_partial_replies and text and self._is_stored(message):
+            call.store([message], {runs.INTERRUPTED: True})
 
     def _is_stored(self, message: Message) -> bool:
         if isinstance(message, ToolMessage) or (isinstance(message, AssistantMessage) and message.tool_calls):
@@ -234,7 +236,7 @@ def _store_results(call: SessionCall, result: ChatResult) -> None:
     if result.outcome is Outcome.REPLY or not call.stored or not result.results:
         return
     messages = [ToolMessage((each,)) for each in result.results]
-    if _known(call.stored, messages) is None:
+    if stored_before(call.stored, (), messages) is None:
         call.store(messages, {runs.OUTCOME: result.outcome.value})
 
 
@@ -248,34 +250,6 @@ def _answered(earlier: runs.EarlierRun, request: TurnRequest) -> ChatResult:
         context=request.context,
         results=() if is_reply else earlier.results,
     )
-
-
-def _known(stored: Sequence[Message], wanted: Sequence[Message]) -> int | None:
-    """How much the run held before ``wanted``, if that is what it has stored last; None if it is new.
-
-    A run that is gone on with ends in what is stored already, and so does a model call that is made again, where the
-    first one's reply may be stored behind it. Results are new, however alike, if that reply asks for them.
-    """
-    if not wanted:
-        return len(stored)
-    if (first := _ends_with(stored, wanted)) is not None:
-        return first
-    reply = stored[-1] if stored else None
-    if not isinstance(reply, AssistantMessage) or _answers(wanted, reply):
-        return None
-    return _ends_with(stored[:-1], wanted)
-
-
-def _ends_with(stored: Sequence[Message], wanted: Sequence[Message]) -> int | None:
-    first = len(stored) - len(wanted)
-    if first < 0 or not all(is_same(mine, theirs) for mine, theirs in zip(stored[first:], wanted, strict=True)):
-        return None
-    return first
-
-
-def _answers(messages: Sequence[Message], reply: AssistantMessage) -> bool:
-    asked = {call.id for call in reply.tool_calls}
-    return any(result.id in asked for each in messages if isinstance(each, ToolMessage) for result in each.results)
 
 
 def with_usage(message: AssistantMessage, usage: Usage | None) -> AssistantMessage:

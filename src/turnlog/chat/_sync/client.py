@@ -11,11 +11,12 @@ from typing import Any, Final
 from turnlog.chat import context as keys
 from turnlog.chat._sync.tool_loop import ToolLoop
 from turnlog.chat.advisor import Advisor, NextModelCall, check_advisors, wrapped
+from turnlog.chat.colours import usable_sync
 from turnlog.chat.limits import Limits
 from turnlog.chat.output import OutputType, with_output
 from turnlog.chat.request import ChatResult, ModelRequest, TurnRequest, messages_of
 from turnlog.chat.streaming import ChatStream, Handover
-from turnlog.chat.tools import Tool, ToolFunction, tool, tools_by_name
+from turnlog.chat.tools import Tool, ToolFunction
 from turnlog.errors import InvalidReplyError
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.messages import Message, SystemMessage
@@ -54,9 +55,9 @@ class ChatClient:
         self._model = model
         self._advisors = tuple(advisors)
         self._system = system
-        self._tools = tuple(tools_by_name(tools).values())
-        self._options = dict(options or {})
-        self._context = dict(context or {})
+        self._tools = usable_sync(tools)
+        self._options = keys.dict_of(options, "options")
+        self._context = keys.dict_of(context, "context")
         self._limits = limits or Limits()
         self._tools_at_once = check_count("tools_at_once", tools_at_once, least=1)
         self._details = tool_error_details
@@ -139,9 +140,9 @@ class ChatClient:
     ) -> TurnRequest:
         return TurnRequest(
             messages=messages_of(said, self._system if system is None else system),
-            context={**self._context, **keys.dict_of(context, "context"), **named},
-            tools=self._tools if tools is None else tuple(tool(each) for each in tools),
-            options=self._options if options is None else dict(options),
+            context=keys.of_call(self._context, keys.dict_of(context, "context"), named),
+            tools=self._tools if tools is None else usable_sync(tools),
+            options=self._options if options is None else keys.dict_of(options, "options"),
         )
 
     def _run(
@@ -154,21 +155,16 @@ class ChatClient:
         if output is not None:
             request = request.replace(output_schema=output.schema)
 
-        def checked(asked: ModelRequest) -> Reply:
-            """A reply that can be read as the wanted type; those that cannot are asked for again, unseen by others."""
-            attempt = asked
-            for _ in range(self._output_retries):
-                reply = generate(attempt)
-                problem = "" if output is None else output.problem(reply)
-                if not problem:
-                    return reply
-                attempt = output.again(asked, problem) if output is not None else asked
-            return generate(attempt)
-
         def loop(turn: TurnRequest) -> ChatResult:
-            innermost = generate if output is None else checked
             return ToolLoop(
-                turn, innermost, self._advisors, self._limits, self._tools_at_once, details=self._details
+                turn,
+                generate,
+                self._advisors,
+                self._limits,
+                self._tools_at_once,
+                details=self._details,
+                output=output,
+                output_retries=self._output_retries,
             ).run()
 
         result = wrapped(self._advisors, "around_turn", loop)(request)

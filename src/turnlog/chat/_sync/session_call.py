@@ -17,7 +17,7 @@ from turnlog.chat.event_ids import RunEvents
 from turnlog.chat.guard import CAUSES, guarded
 from turnlog.chat.heartbeat import Heartbeat
 from turnlog.chat.holding import ACTIVE, ActiveCall, HeldTurn, Patience, Place
-from turnlog.chat.prompt import RequestParts, carried_of, overlap, system_messages
+from turnlog.chat.prompt import RequestParts, carried_of, not_carried, overlap, system_messages
 from turnlog.errors import (
     AppendOutcomeUnknownError,
     PrincipalMismatchError,
@@ -45,10 +45,11 @@ _BEAT: Final = 1 / 3
 _NEWEST_USER: Final = EventFilter(
     message_types={MessageType.USER}, exclude_synthetic=True, window=Window.last(1, whole_turns=False)
 )
+#: Who speaks in a conversation: a stored system message is no part of it.
+_SPOKEN: Final = (MessageType.USER, MessageType.ASSISTANT, MessageType.TOOL)
 
-
-#: A filter, and the positions that a request carries itself (None: all).
-_HistoryKey: TypeAlias = tuple[EventFilter, frozenset[int] | None]
+#: A filter, the positions that a request carries itself (None: all), and what it holds directly behind the history.
+_HistoryKey: TypeAlias = tuple[EventFilter, frozenset[int] | None, tuple[Message, ...]]
 
 
 class SessionCall:
@@ -62,8 +63,9 @@ class SessionCall:
         #: The version behind which the run begins; None before the turn is taken. History is what lies up to there.
         self._before: int | None = None
         self._histories: dict[_HistoryKey, tuple[SystemMessage | None, tuple[Message, ...]]] = {}
-        #: The messages of this run that are stored, in order.
+        #: The messages of this run that are stored, in order, and the ids of their events.
         self.stored: list[Message] = []
+        self.stored_ids: list[str] = []
 
     @classmethod
     def of(cls, service: SessionService, context: dict[str, Any]) -> SessionCall:
@@ -215,8 +217,12 @@ class SessionCall:
         else:
             self._append(events, None, Turn(self.turn.token))
         self._events.stored(events)
-        self.stored += [event.content for event in events]
+        self._note(events)
         return [event.id for event in events]
+
+    def _note(self, events: Sequence[SessionEvent]) -> None:
+        self.stored += [event.content for event in events]
+        self.stored_ids += [event.id for event in events]
 
     def resume(self) -> EventList:
         """Take the turn, and go on behind what is stored of the run that the caller has named (H-8)."""
@@ -226,7 +232,7 @@ class SessionCall:
         if events:
             self._before = (events[0].position or 1) - 1
             self._events.stored(events)
-            self.stored += [event.content for event in events if not event.metadata.get(runs.INTERRUPTED)]
+            self._note([event for event in events if not event.metadata.get(runs.INTERRUPTED)])
         return events
 
     def earlier(self, opening: Sequence[Message]) -> runs.EarlierRun | None:
@@ -253,17 +259,20 @@ class SessionCall:
     def history(
         self, parts: RequestParts, event_filter: EventFilter, run_before: int
     ) -> tuple[tuple[SystemMessage, ...], tuple[Message, ...]]:
-        """The system messages of a prompt, and the stored messages before the run that the request does not carry.
+        """The system messages of a prompt, and the stored messages that the request does not carry.
 
-        ``run_before`` is how many messages of the run were stored before the request's trailing ones.
+        ``run_before`` is how many messages of the run were stored before the request's trailing ones. These are given
+        whole; what lies before the run goes through the filter and the guard.
         """
         chosen = self._filter(event_filter)
         carried = self._carried(parts.before, run_before)
-        if (chosen, carried) not in self._histories:
+        behind = parts.trailing if parts.is_behind_tools and not (parts.before or run_before) else ()
+        key = (chosen, carried, behind)
+        if key not in self._histories:
             # It never changes, so it is read, and warned of, once.
-            self._histories[chosen, carried] = self._read_history(chosen, carried)
-        system, messages = self._histories[chosen, carried]
-        return system_messages(system, parts.systems), messages
+            self._histories[key] = self._read_history(chosen, carried, behind)
+        system, messages = self._histories[key]
+        return system_messages(system, parts.systems), (*messages, *not_carried(self.stored[:run_before], parts.before))
 
     def _carried(self, before: Sequence[Message], run_before: int) -> frozenset[int] | None:
         """The positions before the run that the request carries itself; None: it brings its own history."""
@@ -282,7 +291,7 @@ class SessionCall:
         return chosen.replace(branch=self.branch) if chosen.branch is ANY_BRANCH else chosen
 
     def _read_history(
-        self, chosen: EventFilter, carried: frozenset[int] | None
+        self, chosen: EventFilter, carried: frozenset[int] | None, behind: Sequence[Message]
     ) -> tuple[SystemMessage | None, tuple[Message, ...]]:
         if not self._before:
             return None, ()
@@ -297,6 +306,7 @@ class SessionCall:
                 if event.position not in carried and not isinstance(event.message, SystemMessage)
             ],
             self._is_expected,
+            behind,
         )
         if history.left_out:
             self._warn(history.left_out)
@@ -329,6 +339,7 @@ class SessionCall:
         """The last messages of the view before the run, whatever the filter hides."""
         if not self._before:
             return []
-        newest = EventFilter.active().replace(branch=self.branch, window=Window.last(count, whole_turns=False))
-        events = self.repository.events(self.session_id, newest, as_of=self._before)
-        return [event for event in events if not isinstance(event.message, SystemMessage)]
+        newest = EventFilter.active().replace(
+            message_types=_SPOKEN, branch=self.branch, window=Window.last(count, whole_turns=False)
+        )
+        return self.repository.events(self.session_id, newest, as_of=self._before)
