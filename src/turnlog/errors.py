@@ -17,7 +17,8 @@
     │   ├── EventNotFoundError
     │   ├── VersionOutOfRangeError                a version beyond the log
     │   ├── NotIndexedError                       a look-up by a metadata key that is not indexed
-    │   └── IndexNotBuiltError                    a new indexed key whose index has to be filled first
+    │   ├── IndexNotBuiltError                    a new indexed key whose index has to be filled first
+    │   └── RecordingEndedError                   a replayed conversation that has no further reply
     ├── ConflictError (RuntimeError)              somebody else was there first
     │   ├── SessionAlreadyExistsError
     │   ├── VersionConflictError                  the log has moved
@@ -25,7 +26,8 @@
     │   ├── PartialReplayError                    some ids of the batch are stored, others are not
     │   ├── TurnInterruptedError                  another holder has taken the turn over
     │   ├── RunMismatchError                      a retry under a known run id with other messages
-    │   └── RunSupersededError                    a retry of a run that the conversation has left behind
+    │   ├── RunSupersededError                    a retry of a run that the conversation has left behind
+    │   └── RecordingMismatchError                a prompt that is not what the recording has there
     ├── PrincipalMismatchError (PermissionError)  the session is another principal's
     ├── SessionBusyError (TimeoutError)           a turn is held by somebody else
     ├── AppendOutcomeUnknownError (OSError)       the answer to a commit is lost; appending again is safe
@@ -38,6 +40,7 @@
     │   ├── SchemaVersionError                    written by another version of turnlog
     │   ├── UnreadableDataError                   stored data that cannot be read (R-10)
     │   └── BrokenInvariantError                  the log contradicts itself; nothing is repaired
+    ├── ModelUnavailableError (OSError)           a model's provider that cannot be reached, or refuses
     └── MissingExtraError (ImportError)           an optional dependency; names the pip line
 
 Attributes carry the facts; messages are for people. ``exit_code`` and ``http_status`` belong to the class.
@@ -175,6 +178,14 @@ class IndexNotBuiltError(NotFoundError):
         self.names = names
 
 
+class RecordingEndedError(NotFoundError):
+    """A replayed conversation has no further reply of the model; what it was asked is stored all the same."""
+
+    def __init__(self, replies: int) -> None:
+        super().__init__(f"the recording has ended: it has {replies} replies, and no other")
+        self.replies = replies
+
+
 class ConflictError(TurnlogError, RuntimeError):
     """Somebody else was there first; nothing was written."""
 
@@ -249,6 +260,15 @@ class RunSupersededError(ConflictError):
         super().__init__(f"session {session_id!r} has gone on since run {run_id!r} was left unfinished")
         self.session_id = session_id
         self.run_id = run_id
+
+
+class RecordingMismatchError(ConflictError):
+    """A prompt that is not what the recording has before its next reply; ``place`` is where in the prompt."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"{place}: {reason}")
+        self.place = place
+        self.reason = reason
 
 
 class PrincipalMismatchError(TurnlogError, PermissionError):
@@ -356,6 +376,13 @@ class BrokenInvariantError(StoreError):
 
     exit_code = 7
     http_status = 500
+
+
+class ModelUnavailableError(TurnlogError, OSError):
+    """A model's provider cannot be reached, or refuses the request; the SDK's error is the cause."""
+
+    exit_code = 12
+    http_status = 502
 
 
 class MissingExtraError(TurnlogError, ImportError):

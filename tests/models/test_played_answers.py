@@ -97,7 +97,7 @@ def _responses() -> Played:
         "tool_choice": "auto",
         "tools": [],
     }
-    begun: dict[str, Any] = whole | {"status": "in_progress", "output": [], "usage": None}
+    begun: dict[str, Any] = {**whole, "status": "in_progress", "output": [], "usage": None}
     at = {"output_index": 1, "item_id": "msg_1", "content_index": 0, "logprobs": []}
     thinking = {"type": "response.reasoning_summary_text.delta", "item_id": "rs_1", "output_index": 0}
     events: list[dict[str, Any]] = [

@@ -9,6 +9,8 @@ from turnlog.models.anthropic import AnthropicModel, AsyncAnthropicModel
 from turnlog.models.openai_chat import AsyncOpenAIChatModel, OpenAIChatModel
 from turnlog.models.openai_responses import AsyncOpenAIResponsesModel, OpenAIResponsesModel
 from turnlog.models.protocol import AsyncChatModel, ChatModel, Delta, Prompt, Reply, StreamItem
+from turnlog.models.recording import Recording, turns_of
+from turnlog.models.replay import AsyncReplayModel, ReplayModel
 from turnlog.models.scripted import AsyncScriptedModel, ScriptedModel
 from turnlog.models.summarizer import chat_summarizer
 
@@ -18,16 +20,20 @@ __all__ = [
     "AsyncChatModel",
     "AsyncOpenAIChatModel",
     "AsyncOpenAIResponsesModel",
+    "AsyncReplayModel",
     "AsyncScriptedModel",
     "ChatModel",
     "Delta",
     "OpenAIChatModel",
     "OpenAIResponsesModel",
     "Prompt",
+    "Recording",
+    "ReplayModel",
     "Reply",
     "ScriptedModel",
     "StreamItem",
     "ToolSpec",
     "Usage",
     "chat_summarizer",
+    "turns_of",
 ]
