@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import appending, formats, reading, sizes, writers
+from benchmarks import appending, chatting, formats, reading, sizes, writers
 from benchmarks.lab import FULL, SMALL, TINY, Result, Scale
 from turnlog.log.tokens import default_counter
 
@@ -19,7 +19,9 @@ CASES: dict[str, Callable[[Scale], Iterator[Result]]] = {
     "reading": reading.results,
     "writers": writers.results,
     "sizes": sizes.results,
+    "postgres": postgres.results,
     "formats": formats.results,
+    "chatting": chatting.results,
 }
 SCALES = {scale.name: scale for scale in (FULL, SMALL, TINY)}
 #: The page that ``--write`` brings up to date, between these marks.
