@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import appending, chatting, formats, reading, sizes, writers
+from benchmarks import appending, chatting, formats, postgres, reading, sizes, writers
 from benchmarks.lab import FULL, SMALL, TINY, Result, Scale
 from turnlog.log.tokens import default_counter
 
