@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,6 +77,15 @@ def test_a_second_result_is_kept() -> None:
 def test_branches_do_not_wait_for_one_another() -> None:
     entries = [asked("a"), said("work", "agent"), asked("b", branch="agent"), answered("b", branch="agent")]
     assert ordered(*entries, answered("a"), said("x")) == ["?a", "work", "?b", "!b", "!a", "x"]
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_thousands_of_calls_that_are_answered_at_the_end_are_each_looked_at_once(is_reversed: bool) -> None:  # noqa: FBT001
+    """However results are nested or delayed, nothing is held and taken up again and again."""
+    ids = [str(number) for number in range(5_000)]
+    answers = list(reversed(ids)) if is_reversed else ids
+    after = ordered(*[asked(id_) for id_ in ids], *[answered(id_) for id_ in answers])
+    assert after == [part for id_ in ids for part in (f"?{id_}", f"!{id_}")]
 
 
 ids = st.sampled_from("abc")

@@ -211,15 +211,15 @@ def message_between_calls(request: Responses) -> Iterator[Finding]:
         return
     level = ProblemLevel.ERROR if "deepseek" in request.model.lower() else None
     # Answered later on: a call that is answered nowhere is another rule's.
-    waiting = set[str | None]()
     answered_at = {item.call_id: index for index, item in enumerate(request.items) if item.kind in _OUTPUTS}
+    waiting: dict[str | None, None] = {}
     for index, item in enumerate(request.items):
         if item.kind in _ANSWERS and answered_at.get(item.call_id, -1) > index:
-            waiting.add(item.call_id)
+            waiting[item.call_id] = None
         elif item.kind in _OUTPUTS:
-            waiting.discard(item.call_id)
+            waiting.pop(item.call_id, None)
         elif item.kind == "message" and waiting:
-            yield Finding(item.place, {"id": min(map(str, waiting))}, level)
+            yield Finding(item.place, {"id": next(iter(waiting)) or ""}, level)
 
 
 def wrong_part(request: Responses) -> Iterator[Finding]:
