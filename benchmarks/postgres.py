@@ -62,7 +62,8 @@ class Floor:
     """The next rows of each session."""
 
     def __init__(self, connection: Connection) -> None:
-        found = connection.execute("SELECT id, key, version FROM session").fetchall()
+        newest = "SELECT coalesce(max(position), 0) FROM event WHERE session_key = key"
+        found = connection.execute(f"SELECT id, key, ({newest}) FROM session".encode()).fetchall()  # noqa: S608
         self._places: dict[str, list[int]] = {name: [key, version] for name, key, version in found}
 
     def row(self, name: str, body: Body) -> Row:

@@ -41,7 +41,8 @@ COSTS: Final = {
     "version": (methodcaller("version", "s"), 1),
     "list": (methodcaller("list", principal="p"), 1),
     "take the turn": (methodcaller("take_turn", "s", Turn("mine")), 2),
-    "the newest turns": (methodcaller("events", "s", EventFilter.last(5)), 2),
+    "the newest turns": (methodcaller("events", "s", EventFilter.last(5)), 1),
+    "the newest turns of the view": (methodcaller("events", "s", EventFilter(active_view=True, last=5)), 2),
     "the whole log": (methodcaller("events", "s"), 3),
 }
 

@@ -251,6 +251,8 @@ class SqlRepository:
     def events(self, session_id: str, filter: EventFilter = EVERYTHING, *, as_of: int | None = None) -> EventList:
         """See the protocol."""
         check_name("session id", session_id)
+        if self._driver.changes_at_once and as_of is None and at_once.reads(filter):
+            return self._driver.read(lambda: at_once.newest(session_id, filter.window, self._now()))
         return self._driver.read(lambda: reading.events(session_id, filter, as_of, self._now(), self._boundaries))
 
     def iter_events(

@@ -1,8 +1,9 @@
-"""Appending one event in one statement, on engines that can change a row and use it in the same statement.
+"""One event appended, or the newest read, in one statement: on servers, where each costs a round trip.
 
-It says in SQL what ``TurnState.after`` and ``rules.lease_after`` say in Python; property tests hold the two together.
-Where it finds anything but an open road (no session, another version, a turn that is held) it writes nothing and the
-plan in ``appending`` decides, so no refusal is worded twice.
+Appending needs an engine that can change a row and use it in the same statement. It says in SQL what
+``TurnState.after`` and ``rules.lease_after`` say in Python; property tests hold the two together. Where it finds
+anything but an open road (no session, another version, a turn that is held) it writes nothing and the plan in
+``appending`` decides, so no refusal is worded twice.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from datetime import datetime
 from typing import Final
 
 from turnlog.log import codec
+from turnlog.log.event_filter import EventFilter
 from turnlog.log.events import SessionEvent
 from turnlog.log.messages import UserMessage
 from turnlog.log.tokens import message_tokens
+from turnlog.log.windows import Window
 from turnlog.storage.protocol import AppendResult, Batch, Turn
+from turnlog.storage.rules import check_contiguous
 from turnlog.storage.sql import kinds, rows
 from turnlog.storage.sql.plans.plan import Plan, StoreSettings
-from turnlog.storage.sql.statements import Statement
+from turnlog.storage.sql.statements import EVENT_COLUMNS, Statement
 
 #: What is known of the event beforehand, beside the session's row ``s``, which is locked by the update that moves it:
 #: where another writer has been quicker, PostgreSQL looks at its newest version again, conditions and all.
@@ -113,3 +117,36 @@ def _parameters(
         None if event.run_id is None else rows.stored_id(event.run_id),
         body,
     )
+
+
+#: ``low`` is where the window begins: so many from the end, or where the turn of that event began.
+_NEWEST: Final = """
+SELECT {columns}, s.version
+FROM session s CROSS JOIN LATERAL ({low}) AS low (position)
+  JOIN event e ON e.session_key = s.key AND e.position BETWEEN low.position AND s.version
+WHERE s.id = ? AND (s.expires_at IS NULL OR s.expires_at > ? OR (s.lease_token IS NOT NULL AND s.lease_until > ?))
+"""
+_COLUMNS: Final = ", ".join(f"e.{column}" for column in EVENT_COLUMNS.split(", "))
+_OF_TURN: Final = """
+  SELECT CASE WHEN t.turn > 0 THEN t.turn ELSE t.position END FROM event t
+  WHERE t.session_key = s.key AND t.position = GREATEST(1, s.version + 1 - CAST(? AS BIGINT))"""
+NEWEST: Final = _NEWEST.format(columns=_COLUMNS, low="SELECT GREATEST(1, s.version + 1 - CAST(? AS BIGINT))")
+NEWEST_IN_WHOLE_TURNS: Final = _NEWEST.format(columns=_COLUMNS, low=_OF_TURN)
+
+
+def reads(filter_: EventFilter) -> bool:
+    """Whether the filter asks for the newest events and nothing else."""
+    return filter_.window.newest is not None and filter_ == EventFilter(window=filter_.window)
+
+
+def newest(session_id: str, window: Window, now: datetime) -> Plan[list[SessionEvent]]:
+    """The newest events of a log, in order; empty where there is no session, or none to be seen."""
+    sql = NEWEST_IN_WHOLE_TURNS if window.whole_turns else NEWEST
+    moment = rows.micros(now)
+    found = yield Statement(sql, (min(window.newest or 0, _LARGEST >> 1), session_id, moment, moment), last=True)
+    if not found:
+        return []
+    found.sort()  # they come in order mostly; no two have the same position, so nothing else is compared
+    first, last, version = found[0][0], found[-1][0], found[-1][-1]
+    check_contiguous(session_id, first, version, len(found) if last == version else 0)
+    return rows.events(session_id, [row[:-1] for row in found])
