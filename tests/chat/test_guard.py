@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.chat.guarding import check_pairing
 from tests.chat.speaking import lines
 from turnlog.chat import guarded
 from turnlog.log.events import SessionEvent
@@ -42,24 +43,6 @@ def _events(draw: st.DrawFn) -> list[SessionEvent]:
     return [
         own(n, position=n) if message is None else event(n, message, position=n) for n, message in enumerate(chosen, 1)
     ]
-
-
-def check_pairing(messages: Sequence[Message]) -> None:
-    """Every call has exactly one final result in the tool messages directly behind it; there are no others."""
-    waiting: list[str] = []
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            assert message.results
-            for each in message.results:
-                assert each.status is not ToolStatus.INTERIM
-                assert each.id in waiting
-                waiting.remove(each.id)
-            continue
-        assert not waiting
-        if isinstance(message, AssistantMessage):
-            waiting = [call.id for call in message.tool_calls]
-            assert len(waiting) == len(set(waiting))
-    assert not waiting
 
 
 @given(_events())
