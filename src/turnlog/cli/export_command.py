@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -15,12 +16,12 @@ from typing import Annotated, Any, Protocol
 import msgspec
 import typer
 
-from turnlog.cli.escaping import printable_json
+from turnlog.cli.escaping import one_line, printable_json
 from turnlog.cli.options import StoreOption
 from turnlog.cli.stores import existing_store
 from turnlog.cli.terminal import say
 from turnlog.errors import InvalidValueError, SessionNotFoundError
-from turnlog.formats import openai_chat, portable
+from turnlog.formats import Request, losses, openai_chat, portable, render_request
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.session import Session
 from turnlog.storage.protocol import SessionRepository
@@ -33,6 +34,10 @@ class ExportFormat(StrEnum):
 
     TURNLOG = "turnlog"
     OPENAI_CHAT = "openai-chat"
+    OPENAI_RESPONSES = "openai-responses"
+    ANTHROPIC = "anthropic"
+    GEMINI = "gemini"
+    BEDROCK = "bedrock"
 
 
 SessionsArgument = Annotated[
@@ -43,9 +48,12 @@ OwnerOption = Annotated[
     str | None, typer.Option("--principal", metavar="NAME", help="All sessions of this owner.", show_default=False)
 ]
 FormatOption = Annotated[
-    ExportFormat, typer.Option("--format", help="turnlog: everything, lossless. openai-chat: the messages.")
+    ExportFormat,
+    typer.Option("--format", help="turnlog: everything, lossless. The others: the messages, as a provider takes them."),
 ]
-ViewOption = Annotated[bool, typer.Option("--view", help="With openai-chat: the active view instead of the log.")]
+ViewOption = Annotated[
+    bool, typer.Option("--view", help="With a provider's format: the active view instead of the log.")
+]
 OutputOption = Annotated[
     str,
     typer.Option("--output", "-o", metavar="FILE", help="Where to; gzipped if it ends in .gz. - is standard output."),
@@ -60,20 +68,24 @@ def export(
     output: OutputOption = "-",
     store: StoreOption = None,
 ) -> None:
-    """Write sessions as JSON Lines: in turnlog's own form, or as OpenAI chat messages, one session a line."""
+    """Write sessions as JSON Lines: in turnlog's own form, or as requests to a provider, one session a line."""
     if sessions and principal is not None:
         raise InvalidValueError("name the sessions, or say --principal: not both")
-    if view and format_ is not ExportFormat.OPENAI_CHAT:
-        raise InvalidValueError("--view goes with --format openai-chat: turnlog's own form holds the whole log")
+    if view and format_ is ExportFormat.TURNLOG:
+        raise InvalidValueError("--view goes with a provider's --format: turnlog's own form holds the whole log")
     with existing_store(store) as repository, _sink(output) as sink:
         chosen = _named(repository, sessions) if sessions else _listed(repository, principal)
         count = 0
+        left_out = Counter[str]()
         for session in chosen:
-            for piece in _pieces(repository, session, format_, view=view):
+            for piece in _pieces(repository, session, format_, left_out, view=view):
                 sink.write(piece)
             count += 1
     if output != "-":
         say(f"{count:,} sessions written to {output}")
+    if left_out:
+        named = ", ".join(f"{what} ({times:,})" for what, times in left_out.most_common())
+        say(f"left out, as {format_.value} has no place for it: {one_line(named)}")
 
 
 def _named(repository: SessionRepository, session_ids: Iterable[str]) -> list[Session]:
@@ -97,9 +109,13 @@ def _listed(repository: SessionRepository, principal: str | None) -> Iterator[Se
             return
 
 
-def _pieces(repository: SessionRepository, session: Session, format_: ExportFormat, *, view: bool) -> Iterator[bytes]:
+def _pieces(
+    repository: SessionRepository, session: Session, format_: ExportFormat, left_out: Counter[str], *, view: bool
+) -> Iterator[bytes]:
     if format_ is ExportFormat.OPENAI_CHAT:
         return _conversation(repository, session, view=view)
+    if format_ is not ExportFormat.TURNLOG:
+        return _request(repository, session, format_.value, left_out, view=view)
     version = repository.version(session.id)
     return portable.write(session, version, repository.iter_batches(session.id, as_of=version))
 
@@ -109,12 +125,25 @@ def _conversation(repository: SessionRepository, session: Session, *, view: bool
     head = _json({"id": session.id, "metadata": session.metadata})
     yield head[:-1] + b',"messages":['
     before = b""
-    selected = EventFilter.active() if view else EventFilter.real_only()
-    for batch in repository.iter_events(session.id, selected):
+    for batch in repository.iter_events(session.id, _selected(view=view)):
         for message in openai_chat.render(event.content for event in batch):
             yield before + _json(message)
             before = b","
     yield b"]}\n"
+
+
+def _request(
+    repository: SessionRepository, session: Session, provider: str, left_out: Counter[str], *, view: bool
+) -> Iterator[bytes]:
+    """One line as in :func:`_conversation`; whole, as a provider may join or move what is said in it."""
+    batches = repository.iter_events(session.id, _selected(view=view))
+    request = Request(messages=tuple(event.content for batch in batches for event in batch), provider=provider)
+    left_out.update(loss.what for loss in losses(request))
+    yield _json({"id": session.id, "metadata": session.metadata} | render_request(request)) + b"\n"
+
+
+def _selected(*, view: bool) -> EventFilter:
+    return EventFilter.active() if view else EventFilter.real_only()
 
 
 def _json(value: Any) -> bytes:

@@ -29,12 +29,20 @@ class FormatChoice(StrEnum):
     CLAUDE_CODE = Form.CLAUDE_CODE.value
     CODEX = Form.CODEX.value
     CHATGPT = Form.CHATGPT.value
+    OPENAI_CHAT = Form.OPENAI_CHAT.value
+    OPENAI_RESPONSES = Form.OPENAI_RESPONSES.value
+    ANTHROPIC = Form.ANTHROPIC.value
+    GEMINI = Form.GEMINI.value
+    BEDROCK = Form.BEDROCK.value
 
 
 FilesArgument = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="JSON or JSON Lines, gzipped or not; - is standard input.")
 ]
-FormatOption = Annotated[FormatChoice, typer.Option("--format", help="What the files hold; told from them by default.")]
+FormatOption = Annotated[
+    FormatChoice,
+    typer.Option("--format", help="What the files hold; told from them by default, but for requests to providers."),
+]
 PrefixOption = Annotated[str, typer.Option("--session-prefix", metavar="TEXT", help="Put before each session's id.")]
 OwnerOption = Annotated[
     str | None, typer.Option("--principal", metavar="NAME", help="The owner of the sessions.", show_default=False)
@@ -59,7 +67,8 @@ def import_(
 ) -> None:
     """Import conversations: OpenAI chat messages, sessions of Claude Code, Codex and ChatGPT, `turnlog export`'s files.
 
-    A file is checked whole before anything is written. Importing it again stores only what is new in it.
+    With --format also whole requests to OpenAI, Anthropic, Gemini or Bedrock. A file is checked whole before anything
+    is written. Importing it again stores only what is new in it.
     """
     if files.count("-") > 1:
         raise InvalidValueError("standard input can be imported once")

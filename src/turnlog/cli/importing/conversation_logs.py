@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
@@ -78,50 +78,14 @@ class ConversationLog:
 
     def session(self) -> Session:
         """Named by the conversation's own id, else by the file and its place in it."""
-        fields = dict(self._conversation.fields)
-        metadata = fields.pop("metadata", None)
-        if metadata is not None and not is_object(metadata):
-            raise InvalidValueError(f"metadata must be an object or null, not {json_name(metadata)}")
-        imported = {"file": self._source.name, "number": self._conversation.number} | fields
-        metadata = {IMPORTED: imported} | (metadata or {})
-        if self._naming.principal is not None:
-            metadata[SessionAttributes.PRINCIPAL_NAME] = self._naming.principal
-        session_id = self._naming.prefix + self._own_name(fields)
-        return Session(id=session_id, created_at=self._naming.now, metadata=metadata)
-
-    def _own_name(self, fields: dict[str, Any]) -> str:
-        own_id, source = fields.get("id"), fields.get("source")
-        if own_id is None:
-            number = self._conversation.number
-            # No suffix for the first: a file with one conversation may get a second one later.
-            return self._source.stem if number == 1 else f"{self._source.stem}-{number}"
-        if type(own_id) not in (str, int):
-            raise InvalidValueError(f"id must be a string or an integer, not {json_name(own_id)}")
-        return f"{source}/{own_id}" if isinstance(source, str) and source else str(own_id)
+        return session_of(self._conversation.fields, self._conversation.number, self._source, self._naming)
 
     def batches(self, repository: SessionRepository, /) -> Iterator[list[SessionEvent]]:
         """One batch for a system or user message, one for a step: a reply with all its tool results.
 
         So a version stands behind each of them, for ``--as-of`` and ``fork``.
         """
-        session_id = self.session().id
-        stored = stored_before(repository, session_id)
-        if not stored and repository.version(session_id):
-            # Somebody else's session has this id: two conversations are not to be mixed in one log.
-            raise SessionAlreadyExistsError(session_id)
-        return self._batches(session_id, stored)
-
-    def _batches(self, session_id: str, stored: int) -> Iterator[list[SessionEvent]]:
-        batch: list[SessionEvent] = []
-        for index, message in enumerate(self._messages()):
-            # The last step may have grown since it was imported: what is new of it is a batch of its own.
-            if batch and (index == stored or not _continues(batch[0].content, message)):
-                yield batch
-                batch = []
-            event_id = event_id_of(session_id, index)
-            batch.append(SessionEvent(session_id=session_id, id=event_id, message=message, timestamp=self._naming.now))
-        if batch:
-            yield batch
+        return batches_of(self._messages(), self.session().id, repository, self._naming.now)
 
     def _messages(self) -> Iterator[Message]:
         for found in self._conversation.messages:
@@ -131,6 +95,53 @@ class ConversationLog:
                 yield openai_chat.parse(found.data, found.where)
             except InvalidValueError:
                 continue  # its line was named when the file was checked
+
+
+def session_of(conversation: dict[str, Any], number: int, source: Source, naming: Naming) -> Session:
+    """The session for a conversation beside whose messages these fields stand, the ``number``th of its file."""
+    fields = dict(conversation)
+    metadata = fields.pop("metadata", None)
+    if metadata is not None and not is_object(metadata):
+        raise InvalidValueError(f"metadata must be an object or null, not {json_name(metadata)}")
+    metadata = {IMPORTED: {"file": source.name, "number": number} | fields} | (metadata or {})
+    if naming.principal is not None:
+        metadata[SessionAttributes.PRINCIPAL_NAME] = naming.principal
+    session_id = naming.prefix + _own_name(fields, number, source)
+    return Session(id=session_id, created_at=naming.now, metadata=metadata)
+
+
+def _own_name(fields: dict[str, Any], number: int, source: Source) -> str:
+    own_id, origin = fields.get("id"), fields.get("source")
+    if own_id is None:
+        # No suffix for the first: a file with one conversation may get a second one later.
+        return source.stem if number == 1 else f"{source.stem}-{number}"
+    if type(own_id) not in (str, int):
+        raise InvalidValueError(f"id must be a string or an integer, not {json_name(own_id)}")
+    return f"{origin}/{own_id}" if isinstance(origin, str) and origin else str(own_id)
+
+
+def batches_of(
+    messages: Iterable[Message], session_id: str, repository: SessionRepository, now: datetime
+) -> Iterator[list[SessionEvent]]:
+    """The messages in the batches in which they are appended; what the store has of them stays as it is."""
+    stored = stored_before(repository, session_id)
+    if not stored and repository.version(session_id):
+        # Somebody else's session has this id: two conversations are not to be mixed in one log.
+        raise SessionAlreadyExistsError(session_id)
+    return _batches(messages, session_id, stored, now)
+
+
+def _batches(messages: Iterable[Message], session_id: str, stored: int, now: datetime) -> Iterator[list[SessionEvent]]:
+    batch: list[SessionEvent] = []
+    for index, message in enumerate(messages):
+        # The last step may have grown since it was imported: what is new of it is a batch of its own.
+        if batch and (index == stored or not _continues(batch[0].content, message)):
+            yield batch
+            batch = []
+        event_id = event_id_of(session_id, index)
+        batch.append(SessionEvent(session_id=session_id, id=event_id, message=message, timestamp=now))
+    if batch:
+        yield batch
 
 
 def _continues(first: Message, message: Message) -> bool:

@@ -41,6 +41,12 @@ class Form(StrEnum):
     CLAUDE_CODE = "claude-code"
     CODEX = "codex"
     CHATGPT = "chatgpt"
+    #: Whole requests, as providers take them.
+    OPENAI_CHAT = "openai-chat"
+    OPENAI_RESPONSES = "openai-responses"
+    ANTHROPIC = "anthropic"
+    GEMINI = "gemini"
+    BEDROCK = "bedrock"
 
 
 class Found(NamedTuple):

@@ -12,6 +12,7 @@ from turnlog.cli.importing.foreign_detection import detect_foreign
 from turnlog.cli.importing.foreign_logs import LINE_FORMATS, ChatGptFile, ForeignLog, LineFile
 from turnlog.cli.importing.logs import Log, LogFile
 from turnlog.cli.importing.portable_logs import PortableFile
+from turnlog.cli.importing.request_logs import REQUESTS, RequestFile
 from turnlog.cli.importing.sources import Source
 from turnlog.errors import ImportFormatError, InvalidValueError
 from turnlog.storage.protocol import SessionRepository
@@ -133,6 +134,8 @@ def _file_of(source: Source, form: Form, longest: int, naming: Naming) -> LogFil
         return PortableFile(source, longest, naming)
     if form is Form.CHATGPT:
         return ChatGptFile(source, longest, naming)
+    if form in REQUESTS:
+        return RequestFile(source, form, longest, naming)
     if form in LINE_FORMATS:
         return LineFile(source, form, longest, naming)
     return ConversationFile(source, form, longest, naming)
