@@ -160,7 +160,11 @@ def test_a_file_whose_conversation_went_another_way_is_refused_and_changes_nothi
 
 
 def test_ways_left_behind_in_chatgpt_are_sessions_that_name_their_source(turnlog: CommandLine, file_of: FileOf) -> None:
-    turnlog.ok("import", file_of(text=json.dumps(CHATGPT)), "--session-prefix", "gpt/")
+    path = file_of(text=json.dumps(CHATGPT))
+    (said_so,) = turnlog.ok("import", path, "--session-prefix", "gpt/", "--dry-run", "--json").json_lines()
+    assert said_so["summary"]["forks"] == ["gpt/conv-1/a1"]
+    ran = turnlog.ok("import", path, "--session-prefix", "gpt/")
+    assert "1 session is a way through a conversation that was left behind, 'gpt/conv-1/a1' the first of" in ran.err
     sessions = {line["id"]: line["metadata"] for line in turnlog.ok("sessions", "--json").json_lines()}
     assert set(sessions) == {"gpt/conv-1", "gpt/conv-1/a1", "gpt/conv-2"}
     assert said_in(turnlog, "gpt/conv-1/a1") == ["user Where is it warm?", "assistant In Oslo."]

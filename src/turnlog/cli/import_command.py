@@ -112,6 +112,9 @@ def _report(summary: Summary, name: str, *, dry_run: bool, as_json: bool) -> Non
     if summary.left_out:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(summary.left_out.items()))
         say(f"{name}: became no event: {counts}")
+    if summary.forks:
+        are = "1 session is a way" if len(summary.forks) == 1 else f"{len(summary.forks):,} sessions are ways"
+        say(f"{name}: {are} through a conversation that was left behind, {summary.forks[0]!r} the first of them")
     for session_id in summary.expired:
         say(f"skipped session {session_id!r}: it has expired")
     if as_json:

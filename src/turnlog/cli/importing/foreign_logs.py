@@ -153,6 +153,11 @@ class ForeignLog:
         """What became no event, by kind; known once the log was checked."""
         return self._facts.left_out
 
+    @property
+    def is_fork(self) -> bool:
+        """Whether it is a way through a conversation that was left behind."""
+        return self._form is Form.CHATGPT and _FORKED_FROM in self._facts.fields
+
     def check(self, on_fault: OnFault) -> int | None:
         """Read every entry. A wrong line is left out; what is wrong with a whole conversation spoils it.
 
@@ -169,7 +174,7 @@ class ForeignLog:
     def session(self) -> Session:
         """Named by its own id, else by the file."""
         fields = dict(self._facts.fields)
-        forked_from = fields.pop(_FORKED_FROM, None) if self._form is Form.CHATGPT else None
+        forked_from = fields.pop(_FORKED_FROM) if self.is_fork else None
         imported = {"file": self._source.name, "format": self._form.value} | fields
         if self._facts.left_out:
             imported["left_out"] = dict(self._facts.left_out)

@@ -40,6 +40,8 @@ class Summary(Struct):
     expired: list[str] = []
     #: Of other programs' files: what became no event, by kind.
     left_out: dict[str, int] = {}
+    #: Of ChatGPT's export: the sessions that are ways which were left behind.
+    forks: list[str] = []
 
 
 class Importer:
@@ -82,6 +84,8 @@ class Importer:
                     continue
                 lines_of[session_id] = log.line
                 self.summary.sessions += 1
+                if isinstance(log, ForeignLog) and log.is_fork:
+                    self.summary.forks.append(session_id)
                 self.summary.events += count
         return self.summary
 

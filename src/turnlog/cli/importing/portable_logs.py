@@ -78,13 +78,15 @@ class PortableLog:
     def check(self, on_fault: OnFault) -> int | None:
         """Read every event, and look at each batch as an append would."""
         version = 0
+        boundaries: list[int] = []
         reading = self._read()
         while True:
             try:
                 batch = next(reading, None)
                 if batch is None:
                     return version
-                check_boundary(check_batch(batch[0].session_id, batch), version)
+                if check_boundary(check_batch(batch[0].session_id, batch), version, boundaries):
+                    boundaries.append(version + 1)
                 version += len(batch)
             except InvalidValueError as error:
                 on_fault(self._line_read, str(error))
