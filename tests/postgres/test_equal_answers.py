@@ -19,6 +19,7 @@ from turnlog.log.queries import EventQuery
 from turnlog.log.session import SessionAttributes
 from turnlog.storage.changes import SessionChange
 from turnlog.storage.protocol import SessionRepository
+from turnlog.storage.sql.plans import at_once
 from turnlog.testing import factories
 from turnlog.testing.clocks import START
 from turnlog.testing.contract.exactness import LOOK_ALIKES
@@ -44,6 +45,12 @@ def test_logs_read_through_filters(
         as_of = data.draw(st.none() | st.integers(0, size_of(log)))
         stores.agree(partial(reads, filter_=filter_, as_of=as_of, size=data.draw(st.integers(1, 5))))
     stores.agree(lambda store: store.iter_batches("s"))
+
+
+@given(filters())
+def test_only_plain_windows_are_read_at_once(filter_: EventFilter) -> None:
+    is_plain = filter_ == EventFilter(window=filter_.window)
+    assert at_once.reads(filter_) == (is_plain and filter_.window.newest is not None)
 
 
 def reads(store: SessionRepository, filter_: EventFilter, as_of: int | None, size: int) -> list[Any]:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from turnlog.log import codec
-from turnlog.log.event_filter import EventFilter
+from turnlog.log.event_filter import ANY_BRANCH, EventFilter
 from turnlog.log.events import SessionEvent
 from turnlog.log.messages import UserMessage
 from turnlog.log.tokens import message_tokens
@@ -136,7 +136,11 @@ NEWEST_IN_WHOLE_TURNS: Final = _NEWEST.format(columns=_COLUMNS, low=_OF_TURN)
 
 def reads(filter_: EventFilter) -> bool:
     """Whether the filter asks for the newest events and nothing else."""
-    return filter_.window.newest is not None and filter_ == EventFilter(window=filter_.window)
+    if filter_.window.newest is None or filter_.active_view or filter_.branch is not ANY_BRANCH:
+        return False
+    if filter_.messages_only or filter_.event_types or filter_.exclude_synthetic:
+        return False
+    return filter_.since is filter_.until is filter_.after is filter_.before is None
 
 
 def newest(session_id: str, window: Window, now: datetime) -> Plan[list[SessionEvent]]:

@@ -94,7 +94,7 @@ class AsyncPostgresDriver:
     async def _write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
         await self.open()
         run = Run(make())
-        async with self._lent() as lent:
+        async with self._lent(is_sheltered=True) as lent:
             run.begin()
             try:
                 if run.due is not None:
@@ -159,7 +159,7 @@ class AsyncPostgresDriver:
         BEGIN goes with the first statement, COMMIT with the last, where the plan knows which that is.
         """
         await self.open()
-        async with self._lent() as lent:
+        async with self._lent(is_sheltered=begin is BEGIN_WRITING) as lent:
             opening = [begin]
             try:
                 run.begin()
@@ -230,8 +230,8 @@ class AsyncPostgresDriver:
             await cursor.execute(for_server(statement.sql), statement.parameters)
         return cursor
 
-    def _lent(self) -> _Lent:
-        return _Lent(self._pools, self._options.place)
+    def _lent(self, *, is_sheltered: bool = False) -> _Lent:
+        return _Lent(self._pools, self._options.place, is_sheltered=is_sheltered)
 
     def durability(self) -> Durability:
         """See ``turnlog.storage.sql.driver.AsyncDriver``."""
@@ -250,11 +250,15 @@ def _pause(attempt: int) -> float:
 
 
 class _Lent:
-    """A connection of the pool, in autocommit. What is left open on it is undone, or the connection given up."""
+    """A connection of the pool, in autocommit. What is left open on it is undone, or the connection given up.
 
-    def __init__(self, pools: AsyncPools, place: str) -> None:
+    ``is_sheltered``: the caller cannot be cancelled, so that giving it back needs no shield of its own.
+    """
+
+    def __init__(self, pools: AsyncPools, place: str, *, is_sheltered: bool) -> None:
         self._pools = pools
         self._place = place
+        self._is_sheltered = is_sheltered
         self._is_unconfirmed = False
 
     async def __aenter__(self) -> Self:
@@ -278,7 +282,10 @@ class _Lent:
             raise CommitFailedError(StoreUnavailableError("no synchronous standby has confirmed the commit"), decided)
 
     async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
-        await shielded(self._give_back())
+        if self._is_sheltered:
+            await self._give_back()
+        else:
+            await shielded(self._give_back())
 
     async def _give_back(self) -> bool:
         """Return whether it may be used again."""

@@ -96,7 +96,7 @@ class PostgresDriver:
     def _write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
         self.open()
         run = Run(make())
-        with self._lent() as lent:
+        with self._lent(is_sheltered=True) as lent:
             run.begin()
             try:
                 if run.due is not None:
@@ -161,7 +161,7 @@ class PostgresDriver:
         BEGIN goes with the first statement, COMMIT with the last, where the plan knows which that is.
         """
         self.open()
-        with self._lent() as lent:
+        with self._lent(is_sheltered=begin is BEGIN_WRITING) as lent:
             opening = [begin]
             try:
                 run.begin()
@@ -230,8 +230,8 @@ class PostgresDriver:
             cursor.execute(for_server(statement.sql), statement.parameters)
         return cursor
 
-    def _lent(self) -> _Lent:
-        return _Lent(self._pools, self._options.place)
+    def _lent(self, *, is_sheltered: bool = False) -> _Lent:
+        return _Lent(self._pools, self._options.place, is_sheltered=is_sheltered)
 
     def durability(self) -> Durability:
         """See ``turnlog.storage.sql.driver.Driver``."""
@@ -250,11 +250,15 @@ def _pause(attempt: int) -> float:
 
 
 class _Lent:
-    """A connection of the pool, in autocommit. What is left open on it is undone, or the connection given up."""
+    """A connection of the pool, in autocommit. What is left open on it is undone, or the connection given up.
 
-    def __init__(self, pools: Pools, place: str) -> None:
+    ``is_sheltered``: the caller cannot be cancelled, so that giving it back needs no shield of its own.
+    """
+
+    def __init__(self, pools: Pools, place: str, *, is_sheltered: bool) -> None:
         self._pools = pools
         self._place = place
+        self._is_sheltered = is_sheltered
         self._is_unconfirmed = False
 
     def __enter__(self) -> Self:
@@ -278,7 +282,10 @@ class _Lent:
             raise CommitFailedError(StoreUnavailableError("no synchronous standby has confirmed the commit"), decided)
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        done(self._give_back())
+        if self._is_sheltered:
+            self._give_back()
+        else:
+            done(self._give_back())
 
     def _give_back(self) -> bool:
         """Return whether it may be used again."""

@@ -52,7 +52,8 @@ class Run(Generic[T]):
 
 def rows_of(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> Rows | None:
     """The answer of a statement that gives no rows: how many it has changed; None where there are rows to fetch."""
-    return [(cursor.rowcount,)] if cursor.description is None else None
+    result = cursor.pgresult
+    return None if result is not None and result.nfields else [(cursor.rowcount,)]
 
 
 def says_unconfirmed(diagnostic: Diagnostic) -> bool:
