@@ -140,7 +140,7 @@ def reads(filter_: EventFilter) -> bool:
         return False
     if filter_.messages_only or filter_.event_types or filter_.exclude_synthetic:
         return False
-    return filter_.since is filter_.until is filter_.after is filter_.before is None
+    return filter_.since is None and filter_.until is None and filter_.after is None and filter_.before is None
 
 
 def newest(session_id: str, window: Window, now: datetime) -> Plan[list[SessionEvent]]:
