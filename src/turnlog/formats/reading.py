@@ -75,7 +75,7 @@ class Reading:
             return
         for key, value in fields.items():
             if key not in known:
-                self.odd.append((f"{where}.{key}", key) if value or value == 0 else _LAYOUT)
+                self.odd.append((f"{where}.{key}", key) if value or type(value) in (int, float) else _LAYOUT)
 
     def missing(self) -> list[tuple[str, str]]:
         """Places and names of what our message does not say."""

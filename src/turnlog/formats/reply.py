@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from msgspec import Struct
 
 from turnlog.errors import InvalidValueError
 from turnlog.formats.json_fields import is_array, is_object, json_name
+from turnlog.formats.media import encode_base64
 from turnlog.log.messages import AssistantMessage
 
 
@@ -54,8 +56,22 @@ def _sum(fields: dict[str, Any], keys: tuple[str, ...], where: str) -> int:
     return total
 
 
-def without_nulls(value: Any) -> Any:
+def present(fields: dict[str, Any]) -> dict[str, Any]:
     """The same without keys whose value is null, which SDKs put in for what a provider did not send."""
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def all_present(values: list[Any]) -> list[Any]:
+    """A list whose objects are without such keys; what is inside of those is left alone."""
+    return [present(value) if is_object(value) else value for value in values]
+
+
+def as_json(value: Any) -> Any:
+    """The same with bytes as base64 and members of enumerations as their values, as SDKs dump them."""
     if is_object(value):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
-    return [without_nulls(item) for item in value] if is_array(value) else value
+        return {key: as_json(item) for key, item in value.items()}
+    if is_array(value):
+        return [as_json(item) for item in value]
+    if isinstance(value, bytes):
+        return encode_base64(value)
+    return value.value if isinstance(value, Enum) else value

@@ -145,7 +145,8 @@ def _whole(messages: Sequence[Message], index: int, form: TurnForm, writing: Wri
     message = messages[index]
     native = message.native
     data: object = None if native is None or not writing.is_own else native.data
-    if not is_object(data) or form.key not in data:
+    # What is empty is refused; a reply may be.
+    if not is_object(data) or not data.get(form.key):
         return 0
     count = count_same(messages, index, data, form.read)
     if count and isinstance(message, ToolMessage):

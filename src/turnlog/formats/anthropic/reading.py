@@ -22,7 +22,7 @@ from turnlog.formats.json_fields import (
     text_at,
 )
 from turnlog.formats.reading import Reading, is_plain_text, kept, made, standing_apart
-from turnlog.formats.reply import ParsedReply, usage_of, without_nulls
+from turnlog.formats.reply import ParsedReply, all_present, usage_of
 from turnlog.formats.text import is_blank
 from turnlog.log.messages import (
     AssistantMessage,
@@ -62,8 +62,8 @@ def parse(messages: Any, *, system: Any = None, where: str = "messages") -> list
 
 def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     """The message of a whole answer, with its usage."""
-    fields = as_object(without_nulls(data), where)
-    message = {"role": "assistant", "content": array_at(fields, "content", where)}
+    fields = as_object(data, where)
+    message = {"role": "assistant", "content": all_present(array_at(fields, "content", where))}
     reading, _ = _read(message, where)
     reading.is_own = True
     native = reading.native(FORMAT, message, where)

@@ -22,7 +22,7 @@ from turnlog.formats.json_fields import (
     text_at,
 )
 from turnlog.formats.reading import Reading, is_plain_text, kept, made, standing_apart
-from turnlog.formats.reply import ParsedReply, usage_of, without_nulls
+from turnlog.formats.reply import ParsedReply, as_json, usage_of
 from turnlog.log.messages import (
     AssistantMessage,
     MediaPart,
@@ -62,7 +62,7 @@ def parse(messages: Any, *, system: Any = None, where: str = "messages") -> list
 
 def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     """The message of a whole answer, with its usage."""
-    fields = as_object(without_nulls(data), where)
+    fields = as_object(as_json(data), where)
     output = object_at(fields, "output", where)
     message = object_at(output, "message", f"{where}.output")
     place = f"{where}.output.message"

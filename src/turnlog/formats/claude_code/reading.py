@@ -16,7 +16,7 @@ from turnlog.formats.claude_code.survey import SPOKEN, Survey
 from turnlog.formats.foreign import Entry, Line, OnFault, moment
 from turnlog.formats.json_fields import as_object, is_array, is_object, object_at, optional_text_at, text_at
 from turnlog.formats.pairing import results_next_to_calls
-from turnlog.formats.reply import without_nulls
+from turnlog.formats.reply import all_present
 from turnlog.log.events import EventType
 from turnlog.log.messages import AssistantMessage, Message, MessageMetadata
 
@@ -208,7 +208,7 @@ def _of_user(message: dict[str, Any]) -> list[Message]:
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     elif is_array(content):
-        content = [_plain(block) for block in without_nulls(content)]
+        content = [_plain(block) for block in all_present(content)]
     return anthropic.parse([{"role": "user", "content": content}], where="message")
 
 

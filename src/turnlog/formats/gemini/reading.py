@@ -23,7 +23,7 @@ from turnlog.formats.json_fields import (
     text_at,
 )
 from turnlog.formats.reading import Reading, is_plain_text, kept, made, standing_apart
-from turnlog.formats.reply import ParsedReply, usage_of, without_nulls
+from turnlog.formats.reply import ParsedReply, all_present, as_json, present, usage_of
 from turnlog.log.messages import AssistantMessage, Message, ReasoningPart, SystemMessage, ToolCall
 
 #: ``Native.format`` of what is kept here.
@@ -59,14 +59,15 @@ def parse(contents: Any, *, system: Any = None, where: str = "contents") -> list
 
 def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     """The message of a whole answer's first candidate, with its usage. Keys in snake case, as SDKs dump them, too."""
-    fields = _camel(as_object(without_nulls(data), where))
+    fields = _camel(as_object(as_json(data), where))
     candidates = array_at(fields, "candidates", where)
     if not candidates:
         raise InvalidValueError(f"{where}.candidates is empty")
     place = f"{where}.candidates[0]"
     candidate = _camel(as_object(candidates[0], place))
     content = optional_object_at(candidate, "content", place) or {}
-    message = {"role": "model", "parts": optional_array_at(content, "parts", f"{place}.content")}
+    parts = all_present(optional_array_at(content, "parts", f"{place}.content"))
+    message = {"role": "model", "parts": [_without_nulls_inside(part) if is_object(part) else part for part in parts]}
     reading, _ = _read(message, f"{place}.content")
     reading.is_own = True
     usage = optional_object_at(fields, "usageMetadata", where)
@@ -85,6 +86,11 @@ def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
         model=optional_text_at(fields, "modelVersion", where),
         finish_reason=optional_text_at(candidate, "finishReason", place),
     )
+
+
+def _without_nulls_inside(part: dict[str, Any]) -> dict[str, Any]:
+    """A part whose call, data and so on have no empty keys; the arguments of a call are left alone."""
+    return {key: present(value) if is_object(value) else value for key, value in part.items()}
 
 
 def read(data: Any) -> tuple[Reading, str]:

@@ -11,6 +11,7 @@ from turnlog.formats.json_fields import (
     array_at,
     as_array,
     as_object,
+    is_array,
     object_at,
     optional_array_at,
     optional_object_at,
@@ -20,7 +21,7 @@ from turnlog.formats.json_fields import (
 from turnlog.formats.media import decode_base64
 from turnlog.formats.openai_chat.content import is_image, read_content
 from turnlog.formats.reading import Reading, made
-from turnlog.formats.reply import ParsedReply, usage_of, without_nulls
+from turnlog.formats.reply import ParsedReply, all_present, present, usage_of
 from turnlog.log.messages import (
     AssistantMessage,
     MediaPart,
@@ -57,15 +58,13 @@ def parse_messages(messages: Any, *, where: str = "messages") -> list[Message]:
 
 def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     """The message of a whole answer's first choice, with its usage."""
-    fields = as_object(without_nulls(data), where)
+    fields = as_object(data, where)
     choices = array_at(fields, "choices", where)
     if not choices:
         raise InvalidValueError(f"{where}.choices is empty")
     place = f"{where}.choices[0]"
     choice = as_object(choices[0], place)
-    said = object_at(choice, "message", place)
-    message: dict[str, Any] = {"content": None} | {key: value for key, value in said.items() if value != []}
-    message["role"] = "assistant"
+    message = _sendable(object_at(choice, "message", place))
     reading, _ = _read(message, f"{place}.message")
     reading.is_own = True
     native = reading.native(FORMAT, message, f"{place}.message")
@@ -76,6 +75,15 @@ def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
         model=optional_text_at(fields, "model", where),
         finish_reason=optional_text_at(choice, "finish_reason", place),
     )
+
+
+def _sendable(said: dict[str, Any]) -> dict[str, Any]:
+    """A reply's message as it is taken back: without empty keys, and with content where there is nothing else."""
+    message = {key: value for key, value in present(said).items() if value != []}
+    if is_array(message.get("tool_calls")):
+        message["tool_calls"] = all_present(message["tool_calls"])
+    is_silent = not message.keys() & {"tool_calls", "refusal", "audio", "function_call"}
+    return {"content": "" if is_silent else None} | message | {"role": "assistant"}
 
 
 def read(data: Any) -> tuple[Reading, str]:

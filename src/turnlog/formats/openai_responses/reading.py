@@ -23,7 +23,7 @@ from turnlog.formats.json_fields import (
 )
 from turnlog.formats.openai_responses.content import read_content
 from turnlog.formats.reading import Reading, all_kept, kept, made
-from turnlog.formats.reply import ParsedReply, usage_of, without_nulls
+from turnlog.formats.reply import ParsedReply, all_present, usage_of
 from turnlog.formats.text import is_blank
 from turnlog.log.messages import (
     AssistantMessage,
@@ -86,8 +86,8 @@ def parse(items: Any, *, system: Any = None, where: str = "input") -> list[Messa
 
 def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     """The message of a whole answer, with its usage."""
-    fields = as_object(without_nulls(data), where)
-    output = array_at(fields, "output", where)
+    fields = as_object(data, where)
+    output = _sendable(array_at(fields, "output", where))
     group = [_piece(item, f"{where}.output[{index}]") for index, item in enumerate(output)]
     reading = _read(group)
     reading.is_own = True
@@ -106,6 +106,15 @@ def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
         if not incomplete
         else optional_text_at(incomplete, "reason", f"{where}.incomplete_details"),
     )
+
+
+def _sendable(output: list[Any]) -> list[Any]:
+    """A reply's items as they are taken back: without empty keys, in their parts too."""
+    items = all_present(output)
+    for item in items:
+        if is_object(item) and is_array(item.get("content")):
+            item["content"] = all_present(item["content"])
+    return items
 
 
 def read(items: list[Any]) -> tuple[Reading, str]:

@@ -129,6 +129,9 @@ def _whole(messages: Sequence[Message], index: int, writing: Writing, sent: set[
         return None
     sent |= ids
     items: list[dict[str, Any]] = copied(data)
+    while items and items[-1].get("type") == "reasoning" and str(items[-1].get("id")).startswith("rs_"):
+        items.pop()
+        writing.lost("", "reasoning", "nothing follows it, which is refused")
     return items
 
 
