@@ -10,9 +10,12 @@ from turnlog.log.messages import AssistantMessage, Message, ToolCall, ToolMessag
 from turnlog.models.protocol import Prompt
 
 
-def asks(*call_ids: str, name: str = "look_up", text: str | None = None, arguments: str = "") -> AssistantMessage:
+def asks(
+    *call_ids: str, name: str = "look_up", text: str | None = None, arguments: str | None = None
+) -> AssistantMessage:
     """A reply that calls a tool once for each id, with the id as the key that is looked up."""
-    calls = tuple(ToolCall(call_id, name, arguments or f'{{"key": "{call_id}"}}') for call_id in call_ids)
+    said = [f'{{"key": "{call_id}"}}' if arguments is None else arguments for call_id in call_ids]
+    calls = tuple(ToolCall(call_id, name, words) for call_id, words in zip(call_ids, said, strict=True))
     return AssistantMessage(text, tool_calls=calls)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeGuard, cast, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
 from turnlog.errors import InvalidValueError, ToolDefinitionError
-from turnlog.log.messages import Content, MediaPart, ReasoningPart, TextPart, ToolCall, ToolResult, ToolStatus
+from turnlog.log.messages import Content, MediaPart, Part, ReasoningPart, TextPart, ToolCall, ToolResult, ToolStatus
 from turnlog.models.protocol import ToolSpec
 
 #: What every provider takes as the name of a function.
@@ -80,11 +82,12 @@ def tool(
     if isinstance(function, Tool):
         return function
     _check_callable(function)
-    known_as = name or str(getattr(function, "__name__", type(function).__name__))
+    defined = _defined(function)
+    known_as = name or str(getattr(defined, "__name__", type(defined).__name__))
     _check_name(known_as)
-    fields, context_name = _parameters(function, known_as)
+    fields, context_name = _parameters(function, defined, known_as)
     arguments = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
-    told = description if description is not None else inspect.getdoc(function) or ""
+    told = description if description is not None else inspect.getdoc(defined) or ""
     return Tool(
         spec=ToolSpec(known_as, told, _schema(arguments, known_as)),
         function=function,
@@ -186,12 +189,17 @@ def _check_name(name: str) -> None:
         raise ToolDefinitionError(name, "a name is 1 to 64 of A-Z, a-z, 0-9, '_' and '-': give it one by name=")
 
 
-def _parameters(function: ToolFunction, name: str) -> tuple[list[Any], str | None]:
+def _defined(function: ToolFunction) -> ToolFunction:
+    """The function with the name, docstring and hints, whose arguments others may have set in part."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _parameters(function: ToolFunction, defined: ToolFunction, name: str) -> tuple[list[Any], str | None]:
     try:
         signature = inspect.signature(function)
-        hints = get_type_hints(
-            function if inspect.isroutine(function) else type(function).__call__, include_extras=True
-        )
+        hints = get_type_hints(defined if inspect.isroutine(defined) else type(defined).__call__, include_extras=True)
     except (NameError, TypeError, ValueError) as error:
         raise ToolDefinitionError(name, f"its signature cannot be read: {error}") from error
     fields: list[Any] = []
@@ -227,16 +235,22 @@ def _content_of(call: ToolCall, returned: object) -> Content:
         return returned or ""
     if isinstance(returned, (TextPart, MediaPart, ReasoningPart)):
         return (returned,)
-    if isinstance(returned, (list, tuple)) and returned:
-        parts = cast("Sequence[object]", returned)
-        if all(isinstance(part, (TextPart, MediaPart, ReasoningPart)) for part in parts):
-            return cast("Content", tuple(parts))
+    if _is_parts(returned):
+        return tuple(returned)
     try:
-        return msgspec.json.encode(returned).decode()
+        return _json(returned)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidValueError(f"{call.name!r:.60} returned what JSON cannot say: {error}") from error
 
 
-async def awaited(value: Any | Awaitable[Any]) -> Any:
-    """The value, or what awaiting it gives."""
-    return await value if inspect.isawaitable(value) else value
+def _is_parts(value: object) -> TypeGuard[Sequence[Part]]:
+    if not isinstance(value, (list, tuple)) or not value:
+        return False
+    return all(isinstance(part, (TextPart, MediaPart, ReasoningPart)) for part in cast("Sequence[object]", value))
+
+
+def _json(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except (UnicodeEncodeError, OverflowError):  # surrogates, as in names of files, and integers beyond 64 bits
+        return json.dumps(msgspec.to_builtins(value), ensure_ascii=False, separators=(",", ":"))
