@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from turnlog.formats.call_ids import IdRule
-from turnlog.formats.json_fields import is_object
+from turnlog.formats.json_fields import is_array, is_object
 from turnlog.formats.loss import Notes
 from turnlog.formats.reading import Reading
 from turnlog.formats.writing import CONTINUE, Blocks, Writing, content_blocks, copied, count_same
@@ -95,7 +95,9 @@ class _Turns:
 
     def _needs_user(self, first: Turn) -> bool:
         # What was accepted once with a model's turn at its beginning goes back so.
-        return not first.is_whole or any(self.form.never_first & block.keys() for block in first.fields[self.form.key])
+        content = first.fields[self.form.key]
+        kinds = {kind for block in content for kind in block} if is_array(content) else set[str]()
+        return not first.is_whole or not self.form.never_first.isdisjoint(kinds)
 
     def finished(self) -> list[dict[str, Any]]:
         first = self.turns[0] if self.turns else None

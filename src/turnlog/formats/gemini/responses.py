@@ -24,8 +24,7 @@ _KEYS: Final = frozenset({"id", "name", "response", "parts"})
 def read_response(fields: dict[str, Any], call_id: str, name: str, where: str, reading: Reading) -> ToolResult:
     """The result that a ``functionResponse`` says: text, and media beside it."""
     reading.beyond(fields, _KEYS, where)
-    response = storable(object_at(fields, "response", where), f"{where}.response")
-    text, status, is_same = _said(response)
+    text, status, is_same = _said(object_at(fields, "response", where), f"{where}.response")
     if not is_same:
         reading.layout()
     if not fields.get("parts"):
@@ -56,7 +55,7 @@ def _media(part: dict[str, Any], where: str, inner: Reading) -> None:
         inner.unknown(where, next(iter(fields), "part"))
 
 
-def _said(response: dict[str, Any]) -> tuple[str | None, ToolStatus, bool]:
+def _said(response: dict[str, Any], where: str) -> tuple[str | None, ToolStatus, bool]:
     """Text and status, and whether they would be written as the same object."""
     if not response:
         return None, ToolStatus.OK, False
@@ -66,5 +65,6 @@ def _said(response: dict[str, Any]) -> tuple[str | None, ToolStatus, bool]:
             return value, ToolStatus.ERROR, True
         if key in _OUTPUTS:
             is_text = isinstance(value, str)
-            return value if is_text else json_text(value), ToolStatus.OK, is_text and key == OUTPUT
-    return json_text(response), ToolStatus.OK, False
+            text = value if is_text else json_text(storable(value, f"{where}[{key!a}]"))
+            return text, ToolStatus.OK, is_text and key == OUTPUT
+    return json_text(storable(response, where)), ToolStatus.OK, False
