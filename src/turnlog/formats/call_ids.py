@@ -44,6 +44,7 @@ class CallIds:
         self._rule = rule
         self._sent: set[str] = set()
         self._mapped: dict[str, str] = {}
+        self._made_up: set[str] = set()
         self._present: set[str] | None = None
         self._open: dict[str, list[str]] = {}
         self._names: dict[str, str] = {}
@@ -96,10 +97,10 @@ class CallIds:
     def _another(self, call_id: str) -> str:
         if self._present is None:
             self._present = set(_all_ids(self._messages))
-        taken = self._present | self._sent | set(self._mapped.values())
         attempt = 0
-        while (made := self._made(call_id, attempt)) in taken:
+        while (made := self._made(call_id, attempt)) in self._present or made in self._made_up or made in self._sent:
             attempt += 1
+        self._made_up.add(made)
         return made
 
     def _made(self, call_id: str, attempt: int) -> str:

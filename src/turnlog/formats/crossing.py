@@ -113,7 +113,8 @@ def _add_calls(
 
 def _behind(index: int, messages: Sequence[Message]) -> list[ToolMessage]:
     behind: list[ToolMessage] = []
-    for message in messages[index + 1 :]:
+    for at in range(index + 1, len(messages)):
+        message = messages[at]
         if not isinstance(message, ToolMessage):
             break
         behind.append(message)

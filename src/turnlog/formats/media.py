@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import mimetypes
 import re
 from typing import Final
 
@@ -67,6 +68,11 @@ def base64_of(part: MediaPart) -> tuple[str, str] | None:
         return None
     given = part.media_type or ""
     return (held[0] if not given or given.endswith("/*") else given), held[1]
+
+
+def file_name(part: MediaPart, media_type: str) -> str:
+    """The part's name, or one with the ending of its type, where a provider wants a name."""
+    return part.name or f"file{mimetypes.guess_extension(media_type) or ''}"
 
 
 def web_url(part: MediaPart) -> str | None:

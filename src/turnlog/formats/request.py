@@ -36,6 +36,10 @@ class Request(Struct, frozen=True, kw_only=True):
         force_setattr(self, "tools", _all_of(self.tools, (ToolSpec,), "tools"))
         force_setattr(self, "rest", storable_dict(self.rest, "rest"))
 
+    def __repr__(self) -> str:
+        counted = f"{len(self.messages)} messages, {len(self.tools)} tools"
+        return f"Request({self.provider!r}, {counted}, beside {', '.join(self.rest)[:60] or 'nothing'})"
+
     def replace(self, **changes: Any) -> Self:
         """A changed copy, validated again."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from turnlog.errors import InvalidValueError
 from turnlog.formats.json_fields import as_object, is_array, json_name, object_at, optional_text_at, text_at
-from turnlog.formats.media import base64_of, data_url, media_from_base64, split_data_url
+from turnlog.formats.media import base64_of, data_url, file_name, media_from_base64, split_data_url
 from turnlog.formats.reading import Reading
 from turnlog.log.messages import MediaPart, Part, TextPart
 
@@ -129,7 +129,9 @@ def write_media(part: MediaPart) -> dict[str, Any] | None:
         return {"type": "image_url", "image_url": {"url": url}} if _is_sent(url) else None
     if url is not None and held is None:
         return None
-    file = {"file_id": part.file_id} if url is None else {"file_data": url}
+    if url is not None:
+        return {"type": "file", "file": {"file_data": url, "filename": file_name(part, media_type)}}
+    file = {"file_id": part.file_id}
     return {"type": "file", "file": file if part.name is None else file | {"filename": part.name}}
 
 

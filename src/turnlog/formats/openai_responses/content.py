@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import mimetypes
 from collections.abc import Callable
 from typing import Any, Final
 
 from turnlog.errors import InvalidValueError
 from turnlog.formats.json_fields import as_object, is_array, json_name, optional_text_at, text_at
-from turnlog.formats.media import base64_of, data_url, split_data_url, web_url
+from turnlog.formats.media import base64_of, data_url, file_name, split_data_url, web_url
 from turnlog.formats.reading import Reading
 from turnlog.log.messages import MediaPart, TextPart
 
@@ -125,8 +124,7 @@ def write_media(part: MediaPart) -> dict[str, Any] | None:
         return None
     if held is None:
         return {"type": "input_file", "file_url": url}
-    name = part.name or f"file{mimetypes.guess_extension(media_type) or ''}"
-    return {"type": "input_file", "file_data": url, "filename": name}
+    return {"type": "input_file", "file_data": url, "filename": file_name(part, media_type)}
 
 
 def _written_image(part: MediaPart, url: str | None) -> dict[str, Any] | None:
