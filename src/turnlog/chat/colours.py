@@ -6,7 +6,8 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -17,13 +18,16 @@ T = TypeVar("T")
 
 
 async def shielded(work: Coroutine[Any, Any, T]) -> T:
-    """Finish the work, a cancelled caller with it: nothing is abandoned half-way (H-13)."""
+    """Finish the work, a cancelled caller with it, however often: nothing is abandoned half-way (H-13)."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        if not task.done():
-            await asyncio.wait((task,))
+        while not task.done():
+            with suppress(asyncio.CancelledError):  # the caller is being cancelled already
+                await asyncio.wait((task,))
+        if not task.cancelled():
+            task.exception()  # it has been seen; the caller raises that it was cancelled
         raise
 
 
@@ -85,6 +89,9 @@ def side_by_side(calls: Sequence[Callable[[], T]], most: int) -> list[T]:
         return [calls[0]()]
     with ThreadPoolExecutor(min(most, len(calls)), "turnlog-tool") as pool:
         running = [pool.submit(copy_context().run, call) for call in calls]
+        wait(running, return_when=FIRST_EXCEPTION)
+        for each in running:
+            each.cancel()  # where one has failed, those behind it that have not begun
         return [each.result() for each in running]
 
 

@@ -12,10 +12,10 @@ import queue
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import aclosing, suppress
+from contextlib import aclosing, closing, suppress
 from contextvars import copy_context
-from types import TracebackType
-from typing import Any, Self, TypeAlias
+from types import AsyncGeneratorType, TracebackType
+from typing import Any, Self, TypeAlias, cast
 
 from turnlog.chat.request import ChatResult
 from turnlog.errors import InvalidReplyError
@@ -63,11 +63,17 @@ class Handover:
         return self._opened.get()
 
     def leave(self) -> None:
-        """For the caller: nobody reads any more."""
+        """For the caller: nobody reads any more; whoever still does in another thread comes to the end."""
         with self._lock:
             self._is_left = True
         while (opened := self._next_now()) is not None:
             opened[1].set_exception(StreamAbandonedError(""))
+        self._opened.put(None)
+
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody is to read any more."""
+        return self._is_left
 
     def _next_now(self) -> _Opened | None:
         with suppress(queue.Empty):
@@ -108,28 +114,30 @@ class ChatStream:
         """What the call gave; reads the stream to its end first, where that has not been done."""
         for _ in self._deltas:
             pass
-        try:
-            return self._start().result()
-        except StreamAbandonedError as abandoned:
-            raise _left() from abandoned
+        return _result_of(self._start())
 
     def close(self) -> None:
-        """End the call, if it has not ended; waits until what it is storing is stored."""
-        self._deltas.close()
-        if self._outcome is None:
-            return
+        """End the call, if it has not ended; waits until what it is storing is stored.
+
+        Another thread may be reading: it stops at the next delta, with :class:`InvalidReplyError`.
+        """
+        with suppress(ValueError):  # the generator is running, in that other thread
+            self._deltas.close()
         self._handover.leave()
-        with suppress(StreamAbandonedError, Exception):
-            self._outcome.result()
+        if self._outcome is not None:
+            with suppress(StreamAbandonedError, Exception):
+                self._outcome.result()
 
     def _start(self) -> Future[ChatResult]:
         if self._outcome is None:
+            if self._handover.is_left:
+                raise _left()
             outcome: Future[ChatResult] = Future()
-            self._outcome = outcome
             if self._executor is None:
                 threading.Thread(target=self._work, args=(outcome,), name="turnlog-stream", daemon=True).start()
             else:
                 self._executor.submit(self._work, outcome)
+            self._outcome = outcome
         return self._outcome
 
     def _work(self, outcome: Future[ChatResult]) -> None:
@@ -143,8 +151,19 @@ class ChatStream:
     def _read(self) -> Generator[Delta, None, None]:
         outcome = self._start()
         while (opened := self._handover.next()) is not None:
-            yield from read_deltas(*opened)
-        outcome.result()
+            with closing(read_deltas(*opened)) as deltas:
+                for delta in deltas:
+                    if self._handover.is_left:
+                        raise _left()
+                    yield delta
+        _ = _result_of(outcome)
+
+
+def _result_of(outcome: Future[ChatResult]) -> ChatResult:
+    try:
+        return outcome.result()
+    except StreamAbandonedError as abandoned:
+        raise _left() from abandoned
 
 
 def read_deltas(open_stream: Callable[[], Iterator[StreamItem]], reply: Future[Reply]) -> Generator[Delta, None, None]:
@@ -195,12 +214,18 @@ class AsyncHandover:
         return await self._opened.get()
 
     def leave(self) -> None:
-        """For the caller: nobody reads any more."""
+        """For the caller: nobody reads any more; whoever still does in another task comes to the end."""
         self._is_left = True
         while not self._opened.empty():
             opened = self._opened.get_nowait()
             if opened is not None:
                 settle(opened[1], StreamAbandonedError(""))
+        self._opened.put_nowait(None)
+
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody is to read any more."""
+        return self._is_left
 
 
 class AsyncChatStream:
@@ -235,14 +260,18 @@ class AsyncChatStream:
         """What the call gave; reads the stream to its end first, where that has not been done."""
         async for _ in self._deltas:
             pass
-        return _given(await self._start())
+        return await _given(self._start())
 
     async def close(self) -> None:
-        """End the call, if it has not ended; waits until what it is storing is stored."""
-        await self._deltas.aclose()
+        """End the call, if it has not ended; waits until what it is storing is stored.
+
+        Another task may be reading: it stops at the next delta, with :class:`InvalidReplyError`.
+        """
+        if not cast("AsyncGeneratorType[Delta, None]", self._deltas).ag_running:
+            await self._deltas.aclose()
+        self._handover.leave()
         if self._outcome is None:
             return
-        self._handover.leave()
         if not self._outcome.done():
             if not self._is_reading:  # then the call knows already; else it may be in the middle of tools
                 self._outcome.cancel()
@@ -252,6 +281,8 @@ class AsyncChatStream:
 
     def _start(self) -> asyncio.Task[ChatResult | StreamAbandonedError]:
         if self._outcome is None:
+            if self._handover.is_left:
+                raise _left()
             self._outcome = asyncio.create_task(self._work())
         return self._outcome
 
@@ -269,15 +300,22 @@ class AsyncChatStream:
             self._is_reading = True
             async with aclosing(read_deltas_async(*opened)) as deltas:
                 async for delta in deltas:
+                    if self._handover.is_left:
+                        raise _left()
                     yield delta
             self._is_reading = False
-        _given(await outcome)
+        _ = await _given(outcome)
 
 
-def _given(outcome: ChatResult | StreamAbandonedError) -> ChatResult:
-    if isinstance(outcome, StreamAbandonedError):
-        raise _left() from outcome
-    return outcome
+async def _given(outcome: asyncio.Task[ChatResult | StreamAbandonedError]) -> ChatResult:
+    """What the call gave. Waiting for it does not cancel it, and its being cancelled is not ours."""
+    await asyncio.wait((outcome,))
+    if outcome.cancelled():
+        raise _left()
+    given = outcome.result()
+    if isinstance(given, StreamAbandonedError):
+        raise _left() from given
+    return given
 
 
 def _left() -> InvalidReplyError:

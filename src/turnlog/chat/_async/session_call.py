@@ -32,7 +32,7 @@ from turnlog.log.names import branch_chain, new_id
 from turnlog.log.windows import Window
 from turnlog.service import AsyncSessionService, boundaries
 from turnlog.service._async.views import system_in_force
-from turnlog.storage.protocol import EventList, Turn
+from turnlog.storage.protocol import AppendResult, EventList, Turn
 
 _log: Final = logging.getLogger("turnlog.chat")
 _KEY: Final = private_key("session_call")
@@ -166,16 +166,9 @@ class AsyncSessionCall:
     async def take(self, events: Sequence[SessionEvent] = ()) -> None:
         """Take the turn, with the run's first events where there are any; wait while somebody else holds it (H-11)."""
         patience = Patience(self.service.turn_wait.total_seconds())
-        turn = Turn(self.turn.token, take=True)
-        while True:
+        while self._before is None:
             try:
-                if not events:
-                    self._before = await self.repository.take_turn(self.session_id, turn)
-                else:
-                    version = await self.repository.version(self.session_id)
-                    await self._append(events, None if self.turn.is_taken else version, turn)
-                    self._before = version
-                break
+                _ = await shielded(self._take(events))
             except VersionConflictError:
                 continue  # the log has moved since we looked: look again
             except SessionBusyError:
@@ -183,19 +176,30 @@ class AsyncSessionCall:
                 if pause is None:
                     raise
                 await asyncio.sleep(pause)
+
+    async def _take(self, events: Sequence[SessionEvent]) -> int:
+        """Take the turn, or raise; the version before it."""
+        turn = Turn(self.turn.token, take=True)
+        if events:
+            version = await self.repository.version(self.session_id)
+            _ = await self._append(events, None if self.turn.is_taken else version, turn)
+        else:
+            version = await self.repository.take_turn(self.session_id, turn)
+        self._before = version
         is_first, self.turn.is_taken = not self.turn.is_taken, True
         if self._heartbeat is None and (self._owns_turn or is_first):
             self._heartbeat = AsyncHeartbeat(self._renew, turn.lease.total_seconds() * _BEAT)
+        return version
 
     async def _renew(self) -> None:
         await self.repository.renew_turn(self.session_id, Turn(self.turn.token))
 
-    async def _append(self, events: Sequence[SessionEvent], expected_version: int | None, turn: Turn) -> None:
+    async def _append(self, events: Sequence[SessionEvent], expected_version: int | None, turn: Turn) -> AppendResult:
         """Append; an unknown outcome is settled by doing it again, which the ids make safe (R-14)."""
         try:
-            await self.repository.append(self.session_id, events, expected_version=expected_version, turn=turn)
+            return await self.repository.append(self.session_id, events, expected_version=expected_version, turn=turn)
         except AppendOutcomeUnknownError:
-            await self.repository.append(self.session_id, events, turn=turn)
+            return await self.repository.append(self.session_id, events, turn=turn)
 
     async def store(self, messages: Sequence[Message], metadata: dict[str, Any] | None = None) -> list[str]:
         """Store these messages of the run, all or none, and return the ids of their events.
@@ -207,13 +211,10 @@ class AsyncSessionCall:
         events = self._events.events(messages)
         if metadata:
             events = (*events[:-1], events[-1].replace(metadata=events[-1].metadata | metadata))
-        return await shielded(self._store(events))
-
-    async def _store(self, events: tuple[SessionEvent, ...]) -> list[str]:
         if self._before is None:
             await self.take(events)
         else:
-            await self._append(events, None, Turn(self.turn.token))
+            _ = await shielded(self._append(events, None, Turn(self.turn.token)))
         self._events.stored(events)
         self._note(events)
         return [event.id for event in events]

@@ -34,7 +34,7 @@ from turnlog.log.names import branch_chain, new_id
 from turnlog.log.windows import Window
 from turnlog.service import SessionService, boundaries
 from turnlog.service._sync.views import system_in_force
-from turnlog.storage.protocol import EventList, Turn
+from turnlog.storage.protocol import AppendResult, EventList, Turn
 
 _log: Final = logging.getLogger("turnlog.chat")
 _KEY: Final = private_key("session_call")
@@ -168,16 +168,9 @@ class SessionCall:
     def take(self, events: Sequence[SessionEvent] = ()) -> None:
         """Take the turn, with the run's first events where there are any; wait while somebody else holds it (H-11)."""
         patience = Patience(self.service.turn_wait.total_seconds())
-        turn = Turn(self.turn.token, take=True)
-        while True:
+        while self._before is None:
             try:
-                if not events:
-                    self._before = self.repository.take_turn(self.session_id, turn)
-                else:
-                    version = self.repository.version(self.session_id)
-                    self._append(events, None if self.turn.is_taken else version, turn)
-                    self._before = version
-                break
+                _ = done(self._take(events))
             except VersionConflictError:
                 continue  # the log has moved since we looked: look again
             except SessionBusyError:
@@ -185,19 +178,30 @@ class SessionCall:
                 if pause is None:
                     raise
                 time.sleep(pause)
+
+    def _take(self, events: Sequence[SessionEvent]) -> int:
+        """Take the turn, or raise; the version before it."""
+        turn = Turn(self.turn.token, take=True)
+        if events:
+            version = self.repository.version(self.session_id)
+            _ = self._append(events, None if self.turn.is_taken else version, turn)
+        else:
+            version = self.repository.take_turn(self.session_id, turn)
+        self._before = version
         is_first, self.turn.is_taken = not self.turn.is_taken, True
         if self._heartbeat is None and (self._owns_turn or is_first):
             self._heartbeat = Heartbeat(self._renew, turn.lease.total_seconds() * _BEAT)
+        return version
 
     def _renew(self) -> None:
         self.repository.renew_turn(self.session_id, Turn(self.turn.token))
 
-    def _append(self, events: Sequence[SessionEvent], expected_version: int | None, turn: Turn) -> None:
+    def _append(self, events: Sequence[SessionEvent], expected_version: int | None, turn: Turn) -> AppendResult:
         """Append; an unknown outcome is settled by doing it again, which the ids make safe (R-14)."""
         try:
-            self.repository.append(self.session_id, events, expected_version=expected_version, turn=turn)
+            return self.repository.append(self.session_id, events, expected_version=expected_version, turn=turn)
         except AppendOutcomeUnknownError:
-            self.repository.append(self.session_id, events, turn=turn)
+            return self.repository.append(self.session_id, events, turn=turn)
 
     def store(self, messages: Sequence[Message], metadata: dict[str, Any] | None = None) -> list[str]:
         """Store these messages of the run, all or none, and return the ids of their events.
@@ -209,13 +213,10 @@ class SessionCall:
         events = self._events.events(messages)
         if metadata:
             events = (*events[:-1], events[-1].replace(metadata=events[-1].metadata | metadata))
-        return done(self._store(events))
-
-    def _store(self, events: tuple[SessionEvent, ...]) -> list[str]:
         if self._before is None:
             self.take(events)
         else:
-            self._append(events, None, Turn(self.turn.token))
+            _ = done(self._append(events, None, Turn(self.turn.token)))
         self._events.stored(events)
         self._note(events)
         return [event.id for event in events]
