@@ -292,6 +292,66 @@ def test_ids_are_made_acceptable_the_same_for_call_and_result_and_different_for_
     assert [found for found in problems(rendered, provider) if found.level is ProblemLevel.ERROR] == []
 
 
+def steps_with(ids: list[str]) -> tuple[Message, ...]:
+    """A question, and a step for each id."""
+    made: list[Message] = [UserMessage("Look.")]
+    for id_ in ids:
+        made += (AssistantMessage(tool_calls=(ToolCall(id_, "look"),)), ToolMessage((ToolResult(id_, "5"),)))
+    return tuple(made)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_conversation_that_goes_on_keeps_the_same_beginning(provider: str) -> None:
+    """What providers cache is the beginning of a request."""
+    ids = [ODD, LONG, "ok", ODD, "fine", LONG + "y"]
+    source = "gemini" if provider != "gemini" else "openai-chat"
+    whole = render_request(Request(messages=steps_with(ids), provider=source), provider)
+    for count in range(1, len(ids)):
+        part = render_request(Request(messages=steps_with(ids[:count]), provider=source), provider)
+        asked = looking.calls(part, provider)
+        assert asked == looking.calls(whole, provider)[:count]
+
+
+def test_an_id_that_stands_in_for_another_is_nobody_elses() -> None:
+    (odd,) = looking.calls(
+        render_request(Request(messages=steps_with([ODD]), provider="gemini"), "anthropic"), "anthropic"
+    )
+    request = Request(messages=steps_with([odd.id, ODD, odd.id]), provider="gemini")
+    sent = [call.id for call in looking.calls(render_request(request, "anthropic"), "anthropic")]
+    assert sent[0] == sent[2] == odd.id
+    assert sent[1] != odd.id
+
+
+def test_a_call_id_that_is_used_again_is_another_call_where_ids_are_unique() -> None:
+    """Models use ids again in a later reply; OpenAI's Responses API tells calls apart by them."""
+    request = Request(messages=steps_with(["c", "c", "c"]), provider="openai-chat")
+    rendered = render_request(request, "openai-responses")
+    ids = [call.id for call in looking.calls(rendered, "openai-responses")]
+    assert len(set(ids)) == 3
+    assert ids[0] == "c"
+    assert [result.id for result in looking.results(rendered, "openai-responses")] == ids
+    chat = render_request(request)
+    assert [call.id for call in looking.calls(chat, "openai-chat")] == ["c", "c", "c"]
+
+
+def test_of_several_results_the_last_one_is_sent_to_another_provider() -> None:
+    """H-6: and the one before it is named."""
+    request = Request(
+        messages=(*steps_with(["c"]), UserMessage("Well?"), ToolMessage((ToolResult("c", "6"),))),
+        provider="openai-responses",
+    )
+    rendered = render_request(request, "anthropic")
+    assert [result.text for result in looking.results(rendered, "anthropic")] == ["6"]
+    assert [(loss.place, loss.why) for loss in losses(request, "anthropic")] == [
+        ("messages[2].results[0]", "a later one follows")
+    ]
+
+
+def test_a_request_shows_what_it_is_and_not_megabytes() -> None:
+    request = Request(messages=(UserMessage("x" * 10_000),), provider="openai-chat", rest={"model": "m" * 1_000})
+    assert repr(request) == "Request('openai-chat', 1 messages, 0 tools, beside model)"
+
+
 def test_an_unanswered_call_and_a_lonely_result_become_text_for_another_provider() -> None:
     """B137: a call that nobody answered is no call for the next model."""
     request = Request(
