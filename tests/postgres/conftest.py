@@ -57,7 +57,12 @@ def empty_database(admin_url: str) -> Iterator[str]:
 @pytest.fixture
 def url(database: str) -> str:
     """The database, with nothing in it."""
-    with psycopg.connect(database, autocommit=True) as connection:
+    return emptied(database)
+
+
+def emptied(url: str) -> str:
+    """The URL of a database that has nothing in it any more."""
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DELETE FROM session")
         connection.execute("DELETE FROM store_setting WHERE name <> 'schema_version'")
-    return database
+    return url

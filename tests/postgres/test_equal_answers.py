@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.postgres.comparing import Trio, size_of, tally_of, trio
+from tests.postgres.conftest import emptied
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.events import SessionEvent
 from turnlog.log.queries import EventQuery
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.store
 
 @pytest.fixture(scope="module")
 def stores(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
-    with trio(database, tmp_path_factory.mktemp("compared")) as opened:
+    with trio(emptied(database), tmp_path_factory.mktemp("compared")) as opened:
         yield opened
 
 

@@ -15,8 +15,8 @@ from tests.simulation.test_interleavings import PAIRS, Pair, Serial, append, is_
 from turnlog.errors import BrokenInvariantError, TurnlogError
 from turnlog.storage.sql import statements as sql
 from turnlog.storage.sql.drivers.postgres import PostgresOptions, _sync
+from turnlog.storage.sql.drivers.postgres.dialect import for_server
 from turnlog.storage.sql.drivers.postgres.migrating import migrate
-from turnlog.storage.sql.drivers.postgres.options import for_server
 from turnlog.testing.simulation.exploring import CRASHED, Ending, explore_runs
 from turnlog.testing.simulation.operations import answer_of
 

@@ -17,6 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.postgres.comparing import SELECTS, Trio, trio
+from tests.postgres.conftest import emptied
 from turnlog.log.events import SessionEvent
 from turnlog.log.messages import AssistantMessage, Message, SystemMessage, ToolMessage, ToolResult, UserMessage
 from turnlog.log.turns import TurnState
@@ -49,7 +50,7 @@ class Databases(NamedTuple):
 @pytest.fixture(scope="module")
 def databases(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
     folder = tmp_path_factory.mktemp("turns")
-    with trio(database, folder) as opened:
+    with trio(emptied(database), folder) as opened:
         yield Databases(opened, database, folder / "compared.db")
 
 

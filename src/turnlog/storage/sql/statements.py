@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, LiteralString, TypeAlias
+from typing import Any, Final, LiteralString, TypeAlias
 
 from msgspec import Struct
 
@@ -201,6 +201,10 @@ def count_in_lanes(lanes: Sequence[Lane], key: int, low: int, high: int) -> Stat
     return Statement(sql, [value for lane in lanes for value in _bound(lane, key, low, high)])
 
 
+#: Where a lane ends: SQLite merges them as they stand, a server has to be told how.
+NEXT_LANE: Final = "/*NEXT LANE*/"
+LAST_LANE: Final = "/*LAST LANE*/"
+
 _Shape: TypeAlias = tuple[bool, bool, bool]
 
 
@@ -225,8 +229,8 @@ def _arm(columns: LiteralString, shape: _Shape) -> LiteralString:
 
 @lru_cache(maxsize=512)
 def _merged(shapes: tuple[_Shape, ...], descending: bool) -> str:
-    arms = " UNION ALL ".join(_arm(EVENT_COLUMNS, shape) for shape in shapes)
-    return f"{arms} ORDER BY position {'DESC' if descending else 'ASC'} LIMIT ? OFFSET ?"
+    arms = f" {NEXT_LANE} UNION ALL ".join(_arm(EVENT_COLUMNS, shape) for shape in shapes)
+    return f"{arms} {LAST_LANE} ORDER BY position {'DESC' if descending else 'ASC'} LIMIT ? OFFSET ?"
 
 
 @lru_cache(maxsize=512)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Self, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor
+from psycopg import AsyncConnection, AsyncRawCursor
 from psycopg.errors import Diagnostic
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool
@@ -17,6 +17,7 @@ from turnlog.errors import StoreBusyError, StoreError, StoreUnavailableError
 from turnlog.storage.protocol import Durability
 from turnlog.storage.sql.driver import CommitFailedError, UniqueViolationError
 from turnlog.storage.sql.drivers.postgres.colours import shielded
+from turnlog.storage.sql.drivers.postgres.dialect import for_server
 from turnlog.storage.sql.drivers.postgres.durability import (
     HAS_SETTINGS,
     NAMES,
@@ -26,7 +27,7 @@ from turnlog.storage.sql.drivers.postgres.durability import (
     fault_of,
 )
 from turnlog.storage.sql.drivers.postgres.errors import LostError, UndoneError, met, translation
-from turnlog.storage.sql.drivers.postgres.options import PostgresOptions, for_server
+from turnlog.storage.sql.drivers.postgres.options import PostgresOptions
 from turnlog.storage.sql.drivers.postgres.pools import AsyncPools
 from turnlog.storage.sql.drivers.postgres.running import (
     BEGIN_READING,
@@ -201,10 +202,10 @@ class AsyncPostgresDriver:
 
     async def _pipelined(
         self, connection: AsyncConnection, statements: Sequence[Statement]
-    ) -> list[AsyncCursor[tuple[object, ...]]]:
+    ) -> list[AsyncRawCursor[tuple[object, ...]]]:
         """Raises the first error; those that follow from it are of no interest, here or in a log."""
         first: psycopg.Error | None = None
-        cursors: list[AsyncCursor[tuple[object, ...]]] = []
+        cursors: list[AsyncRawCursor[tuple[object, ...]]] = []
         try:
             async with connection.pipeline():
                 try:
@@ -221,9 +222,9 @@ class AsyncPostgresDriver:
         cursor = await self._begun(connection, statement)
         return rows_of(cursor) or await cursor.fetchall()
 
-    async def _begun(self, connection: AsyncConnection, statement: Statement) -> AsyncCursor[tuple[object, ...]]:
+    async def _begun(self, connection: AsyncConnection, statement: Statement) -> AsyncRawCursor[tuple[object, ...]]:
         """A cursor of our own kind, whatever the connection has been told to make."""
-        cursor = AsyncCursor(connection, row_factory=tuple_row)
+        cursor = AsyncRawCursor(connection, row_factory=tuple_row)
         if statement.many:
             await cursor.executemany(for_server(statement.sql), statement.parameters)
         else:

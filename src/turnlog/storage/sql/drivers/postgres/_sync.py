@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Self, TypeVar
 
 import psycopg
-from psycopg import Connection, Cursor
+from psycopg import Connection, RawCursor
 from psycopg.errors import Diagnostic
 from psycopg.rows import tuple_row
 from psycopg_pool import ConnectionPool
@@ -19,6 +19,7 @@ from turnlog.errors import StoreBusyError, StoreError, StoreUnavailableError
 from turnlog.storage.protocol import Durability
 from turnlog.storage.sql.driver import CommitFailedError, UniqueViolationError
 from turnlog.storage.sql.drivers.postgres.colours import done
+from turnlog.storage.sql.drivers.postgres.dialect import for_server
 from turnlog.storage.sql.drivers.postgres.durability import (
     HAS_SETTINGS,
     NAMES,
@@ -28,7 +29,7 @@ from turnlog.storage.sql.drivers.postgres.durability import (
     fault_of,
 )
 from turnlog.storage.sql.drivers.postgres.errors import LostError, UndoneError, met, translation
-from turnlog.storage.sql.drivers.postgres.options import PostgresOptions, for_server
+from turnlog.storage.sql.drivers.postgres.options import PostgresOptions
 from turnlog.storage.sql.drivers.postgres.pools import Pools
 from turnlog.storage.sql.drivers.postgres.running import (
     BEGIN_READING,
@@ -201,10 +202,12 @@ class PostgresDriver:
         except psycopg.Error as error:
             raise met(error, connection, self._options.place) from error
 
-    def _pipelined(self, connection: Connection, statements: Sequence[Statement]) -> list[Cursor[tuple[object, ...]]]:
+    def _pipelined(
+        self, connection: Connection, statements: Sequence[Statement]
+    ) -> list[RawCursor[tuple[object, ...]]]:
         """Raises the first error; those that follow from it are of no interest, here or in a log."""
         first: psycopg.Error | None = None
-        cursors: list[Cursor[tuple[object, ...]]] = []
+        cursors: list[RawCursor[tuple[object, ...]]] = []
         try:
             with connection.pipeline():
                 try:
@@ -221,9 +224,9 @@ class PostgresDriver:
         cursor = self._begun(connection, statement)
         return rows_of(cursor) or cursor.fetchall()
 
-    def _begun(self, connection: Connection, statement: Statement) -> Cursor[tuple[object, ...]]:
+    def _begun(self, connection: Connection, statement: Statement) -> RawCursor[tuple[object, ...]]:
         """A cursor of our own kind, whatever the connection has been told to make."""
-        cursor = Cursor(connection, row_factory=tuple_row)
+        cursor = RawCursor(connection, row_factory=tuple_row)
         if statement.many:
             cursor.executemany(for_server(statement.sql), statement.parameters)
         else:

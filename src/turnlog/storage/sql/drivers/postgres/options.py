@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
@@ -78,9 +77,3 @@ def shown(conninfo: str) -> str:
         return f"postgresql://{host}{parts.path}"
     words = (word for word in conninfo.split() if word.partition("=")[0] in ("host", "port", "dbname"))
     return " ".join(words) or "postgresql"
-
-
-@lru_cache(maxsize=1_024)
-def for_server(sql: str) -> bytes:
-    """A statement in the server's own words: its parameter mark, and the row lock that SQLite does without."""
-    return sql.replace("?", "%s").replace("/*FOR UPDATE*/", "FOR UPDATE").encode()
