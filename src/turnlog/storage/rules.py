@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ from turnlog.log.codec import content_key
 from turnlog.log.events import SessionEvent
 from turnlog.log.names import check_name
 from turnlog.log.session import Session, SessionAttributes
-from turnlog.log.view import BoundaryError, read_boundary
+from turnlog.log.view import BoundaryError, Range, read_boundary
 from turnlog.storage.protocol import Turn
 
 #: Strategies of boundaries that wait for a running turn; a compaction's boundary passes (H-11).
@@ -62,16 +62,31 @@ def check_batch(session_id: str, events: Sequence[SessionEvent]) -> tuple[Sessio
     return batch
 
 
-def check_boundary(batch: Sequence[SessionEvent], version: int) -> None:
-    """Refuse a boundary whose payload does not fit the place that its batch gets behind ``version`` (A-1)."""
+def check_boundary(batch: Sequence[SessionEvent], version: int, older: Iterable[int] = ()) -> tuple[Range, ...]:
+    """Refuse a boundary whose payload does not fit the place that its batch gets behind ``version`` (A-1).
+
+    ``older`` are the positions of the log's boundaries: none is part of a view (A-2). Returns the ranges that the
+    boundary names, none where the batch has no boundary.
+    """
     if not batch[0].is_boundary:
-        return
+        return ()
     try:
         boundary = read_boundary(batch[0].payload, version + 1)
     except BoundaryError as error:
         raise InvalidBatchError(f"a boundary at position {version + 1}: {error}") from error
     if boundary.end != version + len(batch):
         raise InvalidBatchError(f"the boundary's batch ends at {version + len(batch)}, not at {boundary.end}")
+    for position in older:
+        if any(low <= position <= high for low, high in boundary.view):
+            raise InvalidBatchError(
+                f"a boundary at position {version + 1} names position {position}, a boundary itself"
+            )
+    return boundary.view
+
+
+def boundaries_of(batches: Iterable[Sequence[SessionEvent]]) -> list[int]:
+    """The positions of the boundaries in a log; each is the first event of its batch (A-1)."""
+    return [batch[0].position or 0 for batch in batches if batch[0].is_boundary]
 
 
 def is_replay(batch: Sequence[SessionEvent], stored: Mapping[str, SessionEvent]) -> bool:

@@ -160,7 +160,7 @@ class DictStore:
             return record, AppendResult(tuple(copied(stored.values())), version, is_replay=True)
         rules.check_version(session.id, expected_version, version)
         lease = rules.lease_after(session.id, record.lease, turn, now, batch)
-        rules.check_boundary(batch, version)
+        rules.check_boundary(batch, version, rules.boundaries_of(record.batches))
         kept = copied(event.at(position) for position, event in enumerate(batch, version + 1))
         slid = session.replace(expires_at=rules.slid_expiry(session.expires_at, session.time_to_live, now))
         record = record._replace(session=slid, lease=lease, batches=(*record.batches, kept))

@@ -33,6 +33,7 @@ from turnlog.storage.changes import SessionChange
 from turnlog.storage.protocol import AppendResult, Batch, Clock, RestoreResult, SessionPage, Turn
 from turnlog.storage.rules import (
     Lease,
+    boundaries_of,
     check_batch,
     check_boundary,
     check_version,
@@ -199,7 +200,7 @@ class MemoryLogs:
                 return AppendResult(tuple(_own_copy(stored[event.id]) for event in batch), log.version, is_replay=True)
             check_version(session_id, expected_version, log.version)
             lease = lease_after(session_id, log.lease, turn, now, batch)
-            check_boundary(batch, log.version)
+            check_boundary(batch, log.version, boundaries_of(log.batches))
             placed = log.add(batch)
             log.lease = lease
             _slide(log, now)
@@ -221,7 +222,7 @@ class MemoryLogs:
                     continue
                 if any(event.id in log.by_id for event in batch):
                     raise InvalidBatchError(f"an event id stands twice in what is restored to session {session.id!r}")
-                check_boundary(batch, log.version)
+                check_boundary(batch, log.version, boundaries_of(log.batches))
                 log.add(batch)
             if there is None:
                 there = self._create(session, now)

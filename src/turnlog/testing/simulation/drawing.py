@@ -126,7 +126,7 @@ class Drawing:
         match self._random.randrange(8):
             case 0:
                 batch = batch[: max(1, len(batch) - 1)]
-            case 1:
+            case 1 if not batch[0].is_boundary:
                 batch = (*batch, self._event(session, UserMessage("more")))
             case 2 if batch[0].is_message:
                 batch = (batch[0].replace(message=UserMessage("other")), *batch[1:])

@@ -76,6 +76,8 @@ def append(
             return AppendResult(tuple(stored[event.id] for event in batch), head.version, is_replay=True)
     if refusal is not None:
         raise refusal
+    if batch[0].is_boundary:
+        yield from _check_older(head, batch, head.version, ())
     lease = lease_after(session_id, head.lease, turn, now, batch)
     parameters, state, mask = rows.event_parameters(head.key, batch, head.state, settings.counter_beside(head))
     boundary = head.version + 1 if batch[0].is_boundary else head.boundary
@@ -110,6 +112,16 @@ def _refusal(
     except TurnlogError as refusal:
         return refusal
     return None
+
+
+def _check_older(head: rows.Head, batch: tuple[SessionEvent, ...], version: int, added: Sequence[int]) -> Plan[None]:
+    """Refuse a boundary that names an older one, stored or ``added`` in this transaction: none is in a view (A-2)."""
+    older = list(added)
+    for low, high in check_boundary(batch, version):
+        if low <= head.boundary:
+            found = yield sql.in_lanes(BOUNDARIES, head.key, low, min(high, head.version), descending=True, limit=1)
+            older += [found[0][0]] if found else []
+    check_boundary(batch, version, older)
 
 
 def find_by_ids(session_id: str, key: int, event_ids: Sequence[str]) -> Plan[dict[str, SessionEvent]]:
@@ -155,6 +167,7 @@ def restore(session: Session, batches: Iterable[Batch], settings: StoreSettings,
         head = yield from _new_head(session.id)
     state, mask, boundary = head.state, head.kinds, head.boundary
     replayed, size, waiting = 0, 0, list[tuple[Any, ...]]()
+    added_boundaries: list[int] = []
     for given in batches:
         batch = check_batch(session.id, given)
         if head.version:
@@ -162,8 +175,10 @@ def restore(session: Session, batches: Iterable[Batch], settings: StoreSettings,
             if is_replay(batch, stored):
                 replayed += len(batch)
                 continue
-        check_boundary(batch, state.version)
-        boundary = state.version + 1 if batch[0].is_boundary else boundary
+        if batch[0].is_boundary:
+            yield from _check_older(head, batch, state.version, added_boundaries)
+            boundary = state.version + 1
+            added_boundaries.append(boundary)
         parameters, state, added = rows.event_parameters(head.key, batch, state, settings.counter_beside(head))
         mask |= added
         waiting += parameters

@@ -17,7 +17,7 @@ from turnlog.storage.protocol import AsyncSessionRepository
 from turnlog.testing.clocks import START
 from turnlog.testing.contract._async.setting import begun, drained, state
 from turnlog.testing.contract.exactness import exactly, ids, positions
-from turnlog.testing.factories import assistant, boundary, conversation, own, session, summary, user
+from turnlog.testing.factories import assistant, boundary, conversation, own, session, summary, turn, user
 
 
 class Appending:
@@ -141,6 +141,12 @@ class Appending:
         await self._is_refused(repository, [boundary(2, [(3, 3)])])
         await self._is_refused(repository, [boundary(2, [(1, 2)])])  # holds the boundary itself
         await self._is_refused(repository, [boundary(2, [(1, 1), (1, 1)])])
+
+    async def test_batch_7_has_a_boundary_that_names_no_other(self, repository: AsyncSessionRepository) -> None:
+        """A boundary whose view spans an older boundary is refused (A-2)."""
+        await begun(repository, turn(1), [boundary(5, [(1, 4)])], [user(6)])
+        await self._is_refused(repository, [boundary(7, [(1, 6)])])
+        await self._is_refused(repository, [boundary(7, [(5, 5), (1, 1)])])
 
     async def _is_refused(self, repository: AsyncSessionRepository, batch: list[SessionEvent]) -> None:
         if await repository.find("s") is None:

@@ -14,7 +14,7 @@ from turnlog.storage.protocol import SessionRepository
 from turnlog.testing.clocks import START
 from turnlog.testing.contract._sync.setting import begun, drained, state
 from turnlog.testing.contract.exactness import exactly, ids, positions
-from turnlog.testing.factories import assistant, boundary, conversation, own, session, summary, user
+from turnlog.testing.factories import assistant, boundary, conversation, own, session, summary, turn, user
 
 
 class Appending:
@@ -138,6 +138,12 @@ class Appending:
         self._is_refused(repository, [boundary(2, [(3, 3)])])
         self._is_refused(repository, [boundary(2, [(1, 2)])])  # holds the boundary itself
         self._is_refused(repository, [boundary(2, [(1, 1), (1, 1)])])
+
+    def test_batch_7_has_a_boundary_that_names_no_other(self, repository: SessionRepository) -> None:
+        """A boundary whose view spans an older boundary is refused (A-2)."""
+        begun(repository, turn(1), [boundary(5, [(1, 4)])], [user(6)])
+        self._is_refused(repository, [boundary(7, [(1, 6)])])
+        self._is_refused(repository, [boundary(7, [(5, 5), (1, 1)])])
 
     def _is_refused(self, repository: SessionRepository, batch: list[SessionEvent]) -> None:
         if repository.find("s") is None:
