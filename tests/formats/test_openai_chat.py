@@ -187,6 +187,25 @@ def test_what_the_message_says_itself_is_not_kept_twice(data: dict[str, Any], me
             {"role": "function", "name": "look", "content": "5"},
             ToolMessage((ToolResult("function:look", "5", name="look"),)),
         ),
+        # What a tool's message, or a model's, would not be given by us.
+        (
+            {
+                "role": "tool",
+                "tool_call_id": "c1",
+                "content": [
+                    {"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERg==", "filename": "a"}}
+                ],
+            },
+            ToolMessage((ToolResult("c1", (MediaPart(media_type="application/pdf", data=b"%PDF", name="a"),)),)),
+        ),
+        (
+            {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": "https://e.org/a"}}]},
+            AssistantMessage((MediaPart(media_type="image/*", url="https://e.org/a"),)),
+        ),
+        (
+            {"role": "user", "content": [{"type": "refusal", "refusal": "No."}]},
+            UserMessage((TextPart("No.", refusal=True),)),
+        ),
         (
             {"role": "user", "content": [{"type": "image_url", "image_url": "https://e.org/a"}]},
             UserMessage((MediaPart(media_type="image/*", url="https://e.org/a"),)),

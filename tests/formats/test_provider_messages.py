@@ -429,6 +429,46 @@ def test_messages_that_stood_apart_stay_apart_and_others_are_joined() -> None:
     assert added == [HI["anthropic"], {"role": "user", "content": [TEXT, {"type": "text", "text": "So?"}]}]
 
 
+def test_an_original_joins_what_was_said_before_it_here() -> None:
+    """A provider that wants turns to alternate gets them so."""
+    marked = {"role": "user", "content": [TEXT | {"cache_control": {"type": "ephemeral"}}]}
+    (theirs,) = anthropic.parse([marked])
+    assert anthropic.render([UserMessage("So?"), theirs])["messages"] == [
+        {"role": "user", "content": [{"type": "text", "text": "So?"}, *marked["content"]]}
+    ]
+    (as_string,) = anthropic.parse([{"role": "user", "content": "Hi."}])
+    assert anthropic.render([UserMessage("So?"), as_string, UserMessage("Well?")])["messages"] == [
+        {"role": "user", "content": [{"type": "text", "text": text} for text in ("So?", "Hi.", "Well?")]}
+    ]
+
+
+def test_a_thought_that_leads_to_nothing_is_not_sent() -> None:
+    """Anthropic refuses an assistant turn that ends with one."""
+    thought = AssistantMessage([ReasoningPart(text="hm", signature="s1")], native=Native("anthropic", None))
+    assert anthropic.render([UserMessage("Hi."), thought])["messages"] == [HI["anthropic"]]
+
+
+def test_an_item_that_has_an_id_is_not_sent_twice() -> None:
+    """OpenAI refuses duplicates; the second time it is a message like any other."""
+    item = {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Yes.", "annotations": []}],
+    }
+    _, reply = openai_responses.parse([HI["openai-responses"], item])
+    items = openai_responses.render([UserMessage("Hi."), reply, UserMessage("Again?"), reply])["input"]
+    assert items[1] == item
+    assert items[3] == {"role": "assistant", "content": "Yes."}
+
+
+def test_a_document_for_bedrock_has_a_text_beside_it() -> None:
+    (turn,) = bedrock.render([UserMessage([PDF])])["messages"]
+    assert [next(iter(block)) for block in turn["content"]] == ["document", "text"]
+    (turn,) = bedrock.render([UserMessage([TextPart("Hi."), PDF])])["messages"]
+    assert [next(iter(block)) for block in turn["content"]] == ["text", "document"]
+
+
 def test_a_history_that_begins_with_the_assistant_gets_a_user_before_it_unless_it_came_so() -> None:
     for content in ([TEXT], "Hi."):
         reply = {"role": "assistant", "content": content}

@@ -316,10 +316,43 @@ def test_an_id_that_stands_in_for_another_is_nobody_elses() -> None:
     (odd,) = looking.calls(
         render_request(Request(messages=steps_with([ODD]), provider="gemini"), "anthropic"), "anthropic"
     )
-    request = Request(messages=steps_with([odd.id, ODD, odd.id]), provider="gemini")
-    sent = [call.id for call in looking.calls(render_request(request, "anthropic"), "anthropic")]
-    assert sent[0] == sent[2] == odd.id
-    assert sent[1] != odd.id
+    for ids in ([odd.id, ODD, odd.id], [ODD, odd.id, ODD]):
+        request = Request(messages=steps_with(ids), provider="gemini")
+        sent = [call.id for call in looking.calls(render_request(request, "anthropic"), "anthropic")]
+        assert sent[0] == sent[2] != sent[1]
+        assert odd.id in sent
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_two_calls_of_one_id_in_one_message_are_told_apart_and_answered_in_order(provider: str) -> None:
+    twice = (ToolCall("c", "look", '{"x":1}'), ToolCall("c", "look", '{"x":2}'))
+    results = (ToolResult("c", "one"), ToolResult("c", "two"))
+    request = Request(
+        messages=(UserMessage("Look."), AssistantMessage(tool_calls=twice), ToolMessage(results)),
+        provider="gemini" if provider != "gemini" else "openai-chat",
+    )
+    for rendered in (render_request(request, provider), render_request(request.replace(provider=provider))):
+        asked, answered = looking.calls(rendered, provider), looking.results(rendered, provider)
+        assert len({call.id for call in asked}) == 2
+        assert [result.id for result in answered] == [call.id for call in asked]
+        assert [result.text for result in answered] == ["one", "two"]
+
+
+def test_a_result_that_a_provider_sent_follows_a_call_whose_id_was_replaced() -> None:
+    """The call was made here, so its id is; the original of its result has another one, and stays behind."""
+    data = {
+        "messages": [
+            {"role": "user", "content": "Look."},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": ODD, "name": "look", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": ODD, "content": "5"}]},
+        ]
+    }
+    request = parse_request(data, "anthropic")
+    assert render_request(request) == data
+    mine = AssistantMessage("Let me look.", tool_calls=(ToolCall(ODD, "look"),))
+    rendered = render_request(request.replace(messages=(request.messages[0], mine, request.messages[2])))
+    (asked,), (answered,) = looking.calls(rendered, "anthropic"), looking.results(rendered, "anthropic")
+    assert asked.id == answered.id != ODD
 
 
 def test_a_call_id_that_is_used_again_is_another_call_where_ids_are_unique() -> None:
@@ -449,6 +482,16 @@ def test_system_messages_stand_where_each_provider_has_them() -> None:
             {"role": "user", "content": "So?"},
         ],
     }
+
+
+def test_a_system_instruction_in_snake_case_comes_back_so() -> None:
+    data = {
+        "system_instruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [{"role": "user", "parts": [{"text": "Hi."}]}],
+    }
+    request = parse_request(data, "gemini")
+    assert request.messages[0] == SystemMessage("Be brief.")
+    assert render_request(request) == data
 
 
 TOOL = ToolSpec("look", "Looks.", {"type": "object", "properties": {"x": {"type": "integer"}}})
