@@ -21,6 +21,7 @@ from turnlog import (
     SessionBusyError,
     SessionEvent,
     SessionService,
+    StoreUnavailableError,
     ToolCall,
     TurnInterruptedError,
     UserMessage,
@@ -32,6 +33,7 @@ from turnlog.log.events import EventType
 from turnlog.models.protocol import Prompt
 from turnlog.models.scripted import AsyncScriptedModel, ScriptedModel
 from turnlog.service import AsyncSessionService
+from turnlog.testing.faults import CallFault, FaultyCalls, with_faults
 
 #: A call leaves a user message, a reply with two calls, two results, and the answer.
 EVENTS_OF_A_TURN = 5
@@ -192,3 +194,15 @@ def test_what_is_no_part_of_the_turn_waits_and_own_events_pass(tmp_path: Path) -
         assert [str(event.type) for event in service.events("s")].count("APP.PROGRESS") == 1
         assert len(service.events("s", EventFilter.active())) == 4
         assert service.append_message("s", UserMessage("afterwards")).position == 6
+
+
+def test_a_turn_whose_taking_got_no_answer_is_given_back(tmp_path: Path) -> None:
+    """The store may have taken it: the next call must not wait for the lease of one that is over."""
+    with open_store(f"sqlite:{tmp_path}/s.db") as store:
+        calls = FaultyCalls(CallFault(operation="append", takes_effect=True))
+        service = SessionService(with_faults(store, calls), turn_wait=timedelta())
+        client = ChatClient(ScriptedModel(["there"]), advisors=SessionAdvisors(service))
+        with pytest.raises(StoreUnavailableError):
+            client.call("anybody?", session_id="s", run_id="run")
+        assert client.call("anybody?", session_id="s", run_id="run").text == "there"
+        assert [event.content.text for event in store.events("s")] == ["anybody?", "there"]

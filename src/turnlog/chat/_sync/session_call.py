@@ -122,6 +122,7 @@ class SessionCall:
             joined = self._asked_turn(self._turn_asked)
         self._owns_turn = joined is None
         self.turn = joined or HeldTurn(self.repository, self.session_id, new_id())
+        self._may_hold = False
         self._heartbeat: Heartbeat | None = None
         branch, token = (None, None) if self._owns_turn else (self.branch, self.turn.token)
         seconds = self.service.turn_wait.total_seconds()
@@ -146,7 +147,7 @@ class SessionCall:
                 self._heartbeat.stop()
             if self._owns_turn:
                 self.turn.is_over = True
-                if self.turn.is_taken:
+                if self.turn.is_taken or self._may_hold:
                     return self._release()
             return True
         finally:
@@ -182,11 +183,15 @@ class SessionCall:
     def _take(self, events: Sequence[SessionEvent]) -> int:
         """Take the turn, or raise; the version before it."""
         turn = Turn(self.turn.token, take=True)
-        if events:
-            version = self.repository.version(self.session_id)
-            _ = self._append(events, None if self.turn.is_taken else version, turn)
-        else:
-            version = self.repository.take_turn(self.session_id, turn)
+        try:
+            if events:
+                version = self.repository.version(self.session_id)
+                _ = self._append(events, None if self.turn.is_taken else version, turn)
+            else:
+                version = self.repository.take_turn(self.session_id, turn)
+        except (StoreError, AppendOutcomeUnknownError):
+            self._may_hold = True  # the answer may be lost, and the turn ours
+            raise
         self._before = version
         is_first, self.turn.is_taken = not self.turn.is_taken, True
         if self._heartbeat is None and (self._owns_turn or is_first):
