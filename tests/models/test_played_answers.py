@@ -123,7 +123,7 @@ def _anthropic() -> Played:
     said = {"type": "text", "text": "Let me look."}
     call = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Oslo"}}
     content = [thought, hidden, said, call]
-    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-4-1", "stop_sequence": None}
+    head: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-4-1"}
     usage = {"input_tokens": 5, "cache_read_input_tokens": 6, "output_tokens": 7}
     whole = head | {"content": content, "stop_reason": "tool_use", "usage": usage}
 
