@@ -203,6 +203,6 @@ def test_a_turn_whose_taking_got_no_answer_is_given_back(tmp_path: Path) -> None
         service = SessionService(with_faults(store, calls), turn_wait=timedelta())
         client = ChatClient(ScriptedModel(["there"]), advisors=SessionAdvisors(service))
         with pytest.raises(StoreUnavailableError):
-            client.call("anybody?", session_id="s", run_id="run")
-        assert client.call("anybody?", session_id="s", run_id="run").text == "there"
-        assert [event.content.text for event in store.events("s")] == ["anybody?", "there"]
+            client.call("anybody?", session_id="s")
+        assert client.call("and now?", session_id="s").text == "there"
+        assert [event.content.text for event in store.events("s")] == ["anybody?", "and now?", "there"]
