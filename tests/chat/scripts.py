@@ -159,11 +159,12 @@ def _clock() -> SteppedClock:
 ATTEMPTS = 4
 
 
-def play(script: Script, *, is_stream: bool) -> Play:
-    """Play it with threads."""
+def play(script: Script, *, is_stream: bool, url: str = "memory:") -> Play:
+    """Play it with threads, on a session that is new."""
     made = Play(script)
     calls = FaultyCalls(*([] if script.fault is None else [script.fault]))
-    with open_store("memory:", clock=_clock()) as store:
+    with open_store(url, clock=_clock()) as store:
+        store.delete("s")
         service = SessionService(with_faults(store, calls))
         client = ChatClient(
             ScriptedModel(made.lines()), advisors=SessionAdvisors(service), tools=tools(), limits=script.limits
@@ -196,15 +197,16 @@ def play(script: Script, *, is_stream: bool) -> Play:
     return made
 
 
-def play_in_tasks(script: Script, *, is_stream: bool) -> Play:
-    """Play it with tasks."""
-    return asyncio.run(played_in_tasks(script, is_stream=is_stream))
+def play_in_tasks(script: Script, *, is_stream: bool, url: str = "memory:") -> Play:
+    """Play it with tasks, on a session that is new."""
+    return asyncio.run(_played_in_tasks(script, is_stream=is_stream, url=url))
 
 
-async def played_in_tasks(script: Script, *, is_stream: bool) -> Play:
+async def _played_in_tasks(script: Script, *, is_stream: bool, url: str) -> Play:
     made = Play(script)
     calls = FaultyCalls(*([] if script.fault is None else [script.fault]))
-    async with open_async_store("memory:", clock=_clock()) as store:
+    async with open_async_store(url, clock=_clock()) as store:
+        await store.delete("s")
         service = AsyncSessionService(with_faults(store, calls))
         client = AsyncChatClient(
             AsyncScriptedModel(made.lines()),

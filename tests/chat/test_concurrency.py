@@ -35,6 +35,13 @@ from turnlog.models.scripted import AsyncScriptedModel, ScriptedModel
 from turnlog.service import AsyncSessionService
 from turnlog.testing.faults import CallFault, FaultyCalls, with_faults
 
+
+@pytest.fixture
+def store_url(tmp_path: Path) -> str:
+    """Where the calls meet; other stores run these tests with a fixture of their own."""
+    return f"sqlite:{tmp_path}/s.db"
+
+
 #: A call leaves a user message, a reply with two calls, two results, and the answer.
 EVENTS_OF_A_TURN = 5
 
@@ -51,8 +58,8 @@ def check_turns(log: list[SessionEvent], turns: int) -> None:
     check_prompt(guarded(log).messages)
 
 
-def test_threads_take_turns(tmp_path: Path) -> None:
-    with SessionService.open(f"sqlite:{tmp_path}/s.db") as service:
+def test_threads_take_turns(store_url: str) -> None:
+    with SessionService.open(store_url) as service:
         barrier = threading.Barrier(8)
 
         def work(name: str) -> list[Prompt]:
@@ -70,8 +77,8 @@ def test_threads_take_turns(tmp_path: Path) -> None:
         check_prompt(prompt.messages)
 
 
-async def test_tasks_take_turns(tmp_path: Path) -> None:
-    async with AsyncSessionService.open(f"sqlite:{tmp_path}/s.db") as service:
+async def test_tasks_take_turns(store_url: str) -> None:
+    async with AsyncSessionService.open(store_url) as service:
 
         async def work(name: str) -> None:
             model = AsyncScriptedModel(lines(name, 6))
@@ -85,13 +92,12 @@ async def test_tasks_take_turns(tmp_path: Path) -> None:
         check_turns(await service.events("s"), 48)
 
 
-def test_processes_take_turns(tmp_path: Path) -> None:
-    url = f"sqlite:{tmp_path}/s.db"
-    with SessionService.open(url) as service:
+def test_processes_take_turns(store_url: str) -> None:
+    with SessionService.open(store_url) as service:
         service.create("s")
         with ExitStack() as stack:
             callers = [
-                stack.enter_context(WorkerProcess("call", "tests.chat.caller", url=url, name=name, calls=8))
+                stack.enter_context(WorkerProcess("call", "tests.chat.caller", url=store_url, name=name, calls=8))
                 for name in "abcd"
             ]
             for caller in callers:
@@ -102,19 +108,18 @@ def test_processes_take_turns(tmp_path: Path) -> None:
         check_turns(service.events("s"), 32)
 
 
-def test_tasks_and_threads_take_turns_with_one_another(tmp_path: Path) -> None:
+def test_tasks_and_threads_take_turns_with_one_another(store_url: str) -> None:
     """Whatever does not share a process's lock meets at the lease on the session."""
-    url = f"sqlite:{tmp_path}/s.db"
 
     async def in_tasks() -> None:
-        async with AsyncSessionService.open(url) as service:
+        async with AsyncSessionService.open(store_url) as service:
             client = AsyncChatClient(
                 AsyncScriptedModel(lines("tasks", 8)), advisors=AsyncSessionAdvisors(service), tools=[look]
             )
             for number in range(8):
                 await client.call(f"tasks {number}", session_id="s")
 
-    with SessionService.open(url) as service:
+    with SessionService.open(store_url) as service:
         client = ChatClient(ScriptedModel(lines("threads", 8)), advisors=SessionAdvisors(service), tools=[look])
         other = threading.Thread(target=lambda: asyncio.run(in_tasks()))
         other.start()
@@ -129,19 +134,18 @@ def later() -> datetime:
     return datetime.now(UTC) + timedelta(minutes=1)
 
 
-def test_the_turn_of_a_process_that_was_killed_is_taken_over(tmp_path: Path) -> None:
-    url = f"sqlite:{tmp_path}/s.db"
-    with SessionService.open(url) as service:
+def test_the_turn_of_a_process_that_was_killed_is_taken_over(store_url: str) -> None:
+    with SessionService.open(store_url) as service:
         service.create("s")
-    with WorkerProcess("hang", "tests.chat.caller", url=url) as holder:
+    with WorkerProcess("hang", "tests.chat.caller", url=store_url) as holder:
         assert holder.hear() == "ready"
         assert holder.hear() == "stuck"
-    with SessionService(open_store(url), turn_wait=timedelta()) as service:
+    with SessionService(open_store(store_url), turn_wait=timedelta()) as service:
         client = ChatClient(ScriptedModel(["too early"]), advisors=SessionAdvisors(service))
         with pytest.raises(SessionBusyError):
             client.call("second", session_id="s")
         assert service.version("s") == 2, "nothing was stored"
-    with SessionService(open_store(url, clock=later)) as service:
+    with SessionService(open_store(store_url, clock=later)) as service:
         model = ScriptedModel(lines("second", 1))
         ChatClient(model, advisors=SessionAdvisors(service), tools=[look]).call("second", session_id="s")
         for prompt in model.prompts:
@@ -150,18 +154,17 @@ def test_the_turn_of_a_process_that_was_killed_is_taken_over(tmp_path: Path) -> 
         assert said[:3] == ["UserMessage", "AssistantMessage", "UserMessage"]
 
 
-def test_a_holder_that_was_taken_over_stores_nothing_more(tmp_path: Path) -> None:
+def test_a_holder_that_was_taken_over_stores_nothing_more(store_url: str) -> None:
     """It may have been asleep: its next write says so, and nothing of it lands in the other's turn."""
-    url = f"sqlite:{tmp_path}/s.db"
 
     @tool
     def sleep() -> str:
         """Sleep so long that somebody else takes over."""
-        with SessionService(open_store(url, clock=later)) as other:
+        with SessionService(open_store(store_url, clock=later)) as other:
             ChatClient(ScriptedModel(["over"]), advisors=SessionAdvisors(other)).call("second", session_id="s")
         return "awake"
 
-    with SessionService.open(url) as service:
+    with SessionService.open(store_url) as service:
         model = ScriptedModel([AssistantMessage(None, tool_calls=[ToolCall("c0", "sleep", "{}")]), "never said"])
         client = ChatClient(model, advisors=SessionAdvisors(service), tools=[sleep])
         with pytest.raises(TurnInterruptedError):
@@ -171,9 +174,9 @@ def test_a_holder_that_was_taken_over_stores_nothing_more(tmp_path: Path) -> Non
         assert len(model.prompts) == 1
 
 
-def test_what_is_no_part_of_the_turn_waits_and_own_events_pass(tmp_path: Path) -> None:
+def test_what_is_no_part_of_the_turn_waits_and_own_events_pass(store_url: str) -> None:
     """Message events without the token, clear and rewind wait; own-type events do not."""
-    with SessionService(open_store(f"sqlite:{tmp_path}/s.db"), turn_wait=timedelta()) as service:
+    with SessionService(open_store(store_url), turn_wait=timedelta()) as service:
         progress = EventType.of("APP.PROGRESS")
 
         @tool
@@ -196,9 +199,9 @@ def test_what_is_no_part_of_the_turn_waits_and_own_events_pass(tmp_path: Path) -
         assert service.append_message("s", UserMessage("afterwards")).position == 6
 
 
-def test_a_turn_whose_taking_got_no_answer_is_given_back(tmp_path: Path) -> None:
+def test_a_turn_whose_taking_got_no_answer_is_given_back(store_url: str) -> None:
     """The store may have taken it: the next call must not wait for the lease of one that is over."""
-    with open_store(f"sqlite:{tmp_path}/s.db") as store:
+    with open_store(store_url) as store:
         calls = FaultyCalls(CallFault(operation="append", takes_effect=True))
         service = SessionService(with_faults(store, calls), turn_wait=timedelta())
         client = ChatClient(ScriptedModel(["there"]), advisors=SessionAdvisors(service))
