@@ -12,6 +12,7 @@ from typer.main import get_command
 
 from turnlog.cli import (
     changing,
+    chat_command,
     check_command,
     compacting,
     export_command,
@@ -51,6 +52,7 @@ def _reported(function: Callable[..., None]) -> Callable[..., None]:
 
 
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
+    "Talk": {"chat": chat_command.chat},
     "Files": {
         "import": import_command.import_,
         "export": export_command.export,

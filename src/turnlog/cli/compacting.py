@@ -49,10 +49,11 @@ def compact(
         if as_json:
             print_json(_as_json(result))
         else:
-            _print(session, result)
+            print_result(session, result)
 
 
-def _print(session: str, result: CompactionResult) -> None:
+def print_result(session: str, result: CompactionResult) -> None:
+    """What a compaction did, or would do."""
     if result.is_unchanged:
         print_line(f"{session}: unchanged; {result.reason}")
         return

@@ -152,19 +152,24 @@ def search(
         after=after,
     )
     with existing_service(store) as service:
-        found = service.search(session, query)
-        until_position = found.events[-1].position or 0 if found.events else 0
-        turns = read_turn_index(service.repository, session, until_position)
-        console = output()
-        for event in found.events:
-            if as_json:
-                print_json(event_json(event, turns))
-            else:
-                _print_hit(console, event, turns.number_at(event.position or 0), query)
-        if not found.events:
-            say("nothing found")
-        if found.cursor is not None:
-            say(f"more: --after {found.cursor}")
+        print_hits(service, session, query, as_json=as_json)
+
+
+def print_hits(service: SessionService, session: str, query: EventQuery, *, as_json: bool = False) -> None:
+    """What a search finds, a line each."""
+    found = service.search(session, query)
+    until_position = found.events[-1].position or 0 if found.events else 0
+    turns = read_turn_index(service.repository, session, until_position)
+    console = output()
+    for event in found.events:
+        if as_json:
+            print_json(event_json(event, turns))
+        else:
+            _print_hit(console, event, turns.number_at(event.position or 0), query)
+    if not found.events:
+        say("nothing found")
+    if found.cursor is not None:
+        say(f"more: --after {found.cursor}")
 
 
 def _print_hit(console: Console, event: SessionEvent, turn: int, query: EventQuery) -> None:

@@ -81,7 +81,7 @@ def show(
         if as_json:
             _print_json(service, session, found)
         else:
-            _print(service, session, found, as_of, full=full)
+            print_events(service, session, found, as_of, full=full)
 
 
 def expand(
@@ -99,7 +99,7 @@ def expand(
         if as_json:
             _print_json(service, session, found)
         else:
-            _print(service, session, found, None, full=full)
+            print_events(service, session, found, None, full=full)
 
 
 def _events(
@@ -119,9 +119,10 @@ def _print_json(service: SessionService, session_id: str, found: Iterable[Sessio
         print_json(event_json(event, turns))
 
 
-def _print(
-    service: SessionService, session_id: str, found: Iterable[SessionEvent], as_of: int | None, *, full: bool
+def print_events(
+    service: SessionService, session_id: str, found: Iterable[SessionEvent], as_of: int | None, *, full: bool = False
 ) -> None:
+    """Events of a session under its headline, as a transcript."""
     session = service.find(session_id)
     if session is None:
         raise SessionNotFoundError(session_id)
