@@ -20,13 +20,12 @@ from turnlog import (
     ReasoningPart,
     SystemMessage,
     TextPart,
-    ToolCall,
     ToolMessage,
     ToolResult,
     UnstorableError,
     UserMessage,
 )
-from turnlog.formats import ProblemLevel, Request, ToolSpec, losses, parse_request, problems, render_request
+from turnlog.formats import ProblemLevel, Request, losses, parse_request, problems, render_request
 from turnlog.log.codec import decode_body, encode_body
 from turnlog.log.events import SessionEvent
 
@@ -265,223 +264,9 @@ def test_half_of_a_message_that_became_two_is_sent_alone() -> None:
     assert words["messages"] == [{"role": "user", "content": [{"type": "text", "text": "And?"}]}]
 
 
-LONG = "call_" + "x" * 60
-ODD = "functions.look:0"
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_ids_are_made_acceptable_the_same_for_call_and_result_and_different_for_different_calls(provider: str) -> None:
-    ids = [LONG, LONG + "y", ODD, "functions_look_0", "", "é", "ok"]
-    request = Request(
-        messages=(
-            UserMessage("Look."),
-            AssistantMessage(tool_calls=tuple(ToolCall(id_, "look", "{}") for id_ in ids)),
-            *(ToolMessage((ToolResult(id_, f"result {index}"),)) for index, id_ in enumerate(ids)),
-            UserMessage("Again."),
-            AssistantMessage(tool_calls=(ToolCall(ODD, "look", "{}"),)),
-            ToolMessage((ToolResult(ODD, "again"),)),
-        ),
-        provider="openai-chat" if provider != "openai-chat" else "gemini",
-    )
-    rendered = render_request(request, provider)
-    asked, answered = looking.calls(rendered, provider), looking.results(rendered, provider)
-    assert [call.id for call in asked] == [result.id for result in answered]
-    assert [result.text for result in answered] == [f"result {index}" for index in range(7)] + ["again"]
-    assert len({call.id for call in asked[:7]}) == 7
-    assert asked[6].id == "ok"
-    assert [found for found in problems(rendered, provider) if found.level is ProblemLevel.ERROR] == []
-
-
-def steps_with(ids: list[str]) -> tuple[Message, ...]:
-    """A question, and a step for each id."""
-    made: list[Message] = [UserMessage("Look.")]
-    for id_ in ids:
-        made += (AssistantMessage(tool_calls=(ToolCall(id_, "look"),)), ToolMessage((ToolResult(id_, "5"),)))
-    return tuple(made)
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_conversation_that_goes_on_keeps_the_same_beginning(provider: str) -> None:
-    """What providers cache is the beginning of a request."""
-    ids = [ODD, LONG, "ok", ODD, "fine", LONG + "y"]
-    source = "gemini" if provider != "gemini" else "openai-chat"
-    whole = render_request(Request(messages=steps_with(ids), provider=source), provider)
-    for count in range(1, len(ids)):
-        part = render_request(Request(messages=steps_with(ids[:count]), provider=source), provider)
-        asked = looking.calls(part, provider)
-        assert asked == looking.calls(whole, provider)[:count]
-
-
-def test_an_id_that_stands_in_for_another_is_nobody_elses() -> None:
-    (odd,) = looking.calls(
-        render_request(Request(messages=steps_with([ODD]), provider="gemini"), "anthropic"), "anthropic"
-    )
-    for ids in ([odd.id, ODD, odd.id], [ODD, odd.id, ODD]):
-        request = Request(messages=steps_with(ids), provider="gemini")
-        sent = [call.id for call in looking.calls(render_request(request, "anthropic"), "anthropic")]
-        assert sent[0] == sent[2] != sent[1]
-        assert odd.id in sent
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_two_calls_of_one_id_in_one_message_are_told_apart_and_answered_in_order(provider: str) -> None:
-    twice = (ToolCall("c", "look", '{"x":1}'), ToolCall("c", "look", '{"x":2}'))
-    results = (ToolResult("c", "one"), ToolResult("c", "two"))
-    request = Request(
-        messages=(UserMessage("Look."), AssistantMessage(tool_calls=twice), ToolMessage(results)),
-        provider="gemini" if provider != "gemini" else "openai-chat",
-    )
-    for rendered in (render_request(request, provider), render_request(request.replace(provider=provider))):
-        asked, answered = looking.calls(rendered, provider), looking.results(rendered, provider)
-        assert len({call.id for call in asked}) == 2
-        assert [result.id for result in answered] == [call.id for call in asked]
-        assert [result.text for result in answered] == ["one", "two"]
-
-
-def test_a_result_that_a_provider_sent_follows_a_call_whose_id_was_replaced() -> None:
-    """The call was made here, so its id is; the original of its result has another one, and stays behind."""
-    data = {
-        "messages": [
-            {"role": "user", "content": "Look."},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": ODD, "name": "look", "input": {}}]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": ODD, "content": "5"}]},
-        ]
-    }
-    request = parse_request(data, "anthropic")
-    assert render_request(request) == data
-    mine = AssistantMessage("Let me look.", tool_calls=(ToolCall(ODD, "look"),))
-    rendered = render_request(request.replace(messages=(request.messages[0], mine, request.messages[2])))
-    (asked,), (answered,) = looking.calls(rendered, "anthropic"), looking.results(rendered, "anthropic")
-    assert asked.id == answered.id != ODD
-
-
-def test_a_call_id_that_is_used_again_is_another_call_where_ids_are_unique() -> None:
-    """Models use ids again in a later reply; OpenAI's Responses API tells calls apart by them."""
-    request = Request(messages=steps_with(["c", "c", "c"]), provider="openai-chat")
-    rendered = render_request(request, "openai-responses")
-    ids = [call.id for call in looking.calls(rendered, "openai-responses")]
-    assert len(set(ids)) == 3
-    assert ids[0] == "c"
-    assert [result.id for result in looking.results(rendered, "openai-responses")] == ids
-    chat = render_request(request)
-    assert [call.id for call in looking.calls(chat, "openai-chat")] == ["c", "c", "c"]
-
-
-def test_of_several_results_the_last_one_is_sent_to_another_provider() -> None:
-    """H-6: and the one before it is named."""
-    request = Request(
-        messages=(*steps_with(["c"]), UserMessage("Well?"), ToolMessage((ToolResult("c", "6"),))),
-        provider="openai-responses",
-    )
-    rendered = render_request(request, "anthropic")
-    assert [result.text for result in looking.results(rendered, "anthropic")] == ["6"]
-    assert [(loss.place, loss.why) for loss in losses(request, "anthropic")] == [
-        ("messages[2].results[0]", "a later one follows")
-    ]
-
-
 def test_a_request_shows_what_it_is_and_not_megabytes() -> None:
     request = Request(messages=(UserMessage("x" * 10_000),), provider="openai-chat", rest={"model": "m" * 1_000})
     assert repr(request) == "Request('openai-chat', 1 messages, 0 tools, beside model)"
-
-
-def test_an_unanswered_call_and_a_lonely_result_become_text_for_another_provider() -> None:
-    """B137: a call that nobody answered is no call for the next model."""
-    request = Request(
-        messages=(
-            UserMessage("Look."),
-            AssistantMessage(tool_calls=(ToolCall("a", "look", '{"x":1}'), ToolCall("b", "find", "{}"))),
-            ToolMessage((ToolResult("b", "5"),)),
-            ToolMessage((ToolResult("c", "7"),)),
-        ),
-        provider="openai-chat",
-    )
-    rendered = render_request(request, "anthropic")
-    assert rendered["messages"][1:] == [
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "text", "text": '(Called look with {"x":1}; there is no result.)'},
-                {"type": "tool_use", "id": "b", "name": "find", "input": {}},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": "b", "content": "5"},
-                {"type": "text", "text": "(Result of call c:)"},
-                {"type": "text", "text": "7"},
-            ],
-        },
-    ]
-    assert [loss.place for loss in losses(request, "anthropic")] == [
-        "messages[1].tool_calls[0]",
-        "messages[3].results[0]",
-    ]
-
-
-def test_results_that_came_late_are_put_behind_their_calls_for_another_provider() -> None:
-    late = Request(
-        messages=(
-            UserMessage("Look."),
-            AssistantMessage(tool_calls=(ToolCall("a", "look"),)),
-            UserMessage("Hurry."),
-            ToolMessage((ToolResult("a", "5"),)),
-        ),
-        provider="openai-responses",
-    )
-    rendered = render_request(late, "openai-chat")
-    assert [message["role"] for message in rendered["messages"]] == ["user", "assistant", "tool", "user"]
-    assert [item.get("type", "message") for item in render_request(late)["input"]] == [
-        "message",
-        "function_call",
-        "message",
-        "function_call_output",
-    ]
-
-
-def test_arguments_that_are_no_object_are_wrapped_and_named() -> None:
-    request = Request(
-        messages=(
-            UserMessage("Look."),
-            AssistantMessage(tool_calls=(ToolCall("a", "look", '{"x": '), ToolCall("b", "look", "[1]"))),
-            ToolMessage((ToolResult("a", "?"), ToolResult("b", "?"))),
-        ),
-        provider="openai-chat",
-    )
-    for provider in ("anthropic", "gemini", "bedrock"):
-        arguments = [call.arguments for call in looking.calls(render_request(request, provider), provider)]
-        assert arguments == ['{"arguments": "{\\"x\\": "}', '{"arguments": "[1]"}']
-        places = [loss.place for loss in losses(request, provider)]
-        assert places == ["messages[1].tool_calls[0].arguments", "messages[1].tool_calls[1].arguments"]
-    assert [call["function"]["arguments"] for call in render_request(request)["messages"][1]["tool_calls"]] == [
-        '{"x": ',
-        "[1]",
-    ]
-
-
-def test_system_messages_stand_where_each_provider_has_them() -> None:
-    """B135: a later one is neither lost nor sent where it is refused."""
-    request = Request(
-        messages=(SystemMessage("Be brief."), UserMessage("Hi."), SystemMessage("Be kind."), UserMessage("So?")),
-        provider="openai-chat",
-    )
-    assert render_request(request, "anthropic") == {
-        "system": [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Be kind."}],
-        "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi."}, {"type": "text", "text": "So?"}]}],
-    }
-    assert render_request(request, "gemini")["systemInstruction"] == {
-        "parts": [{"text": "Be brief."}, {"text": "Be kind."}]
-    }
-    assert render_request(request, "bedrock")["system"] == [{"text": "Be brief."}, {"text": "Be kind."}]
-    assert render_request(request, "openai-responses") == {
-        "instructions": "Be brief.",
-        "input": [
-            {"role": "user", "content": "Hi."},
-            {"role": "system", "content": "Be kind."},
-            {"role": "user", "content": "So?"},
-        ],
-    }
 
 
 def test_a_system_instruction_in_snake_case_comes_back_so() -> None:
@@ -492,52 +277,6 @@ def test_a_system_instruction_in_snake_case_comes_back_so() -> None:
     request = parse_request(data, "gemini")
     assert request.messages[0] == SystemMessage("Be brief.")
     assert render_request(request) == data
-
-
-TOOL = ToolSpec("look", "Looks.", {"type": "object", "properties": {"x": {"type": "integer"}}})
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_tools_come_back_and_go_to_any_provider(provider: str) -> None:
-    request = Request(messages=(UserMessage("Hi."),), provider=provider, tools=(TOOL,))
-    data = render_request(request)
-    assert parse_request(data, provider) == request
-    for target in PROVIDERS:
-        assert parse_request(render_request(request, target), target).tools == (TOOL,)
-
-
-def test_what_tools_say_more_is_kept_for_their_provider_and_named_for_others() -> None:
-    tools = [
-        {"name": "look", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}},
-        {"type": "web_search_20250305", "name": "web_search"},
-    ]
-    data = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi."}], "tools": tools}
-    request = parse_request(data, "anthropic")
-    assert request.tools == (ToolSpec("look", "", {"type": "object"}),)
-    assert render_request(request) == data
-    assert [(loss.place, loss.what) for loss in losses(request, "gemini")] == [
-        ("rest.model", "model"),
-        ("rest.max_tokens", "max_tokens"),
-        ("rest.tools[0]", "options of a tool"),
-        ("rest.tools[1]", "web_search_20250305"),
-    ]
-    other = request.replace(tools=(TOOL,))
-    assert [tool["name"] for tool in render_request(other)["tools"]] == ["look", "web_search"]
-    assert render_request(request.replace(tools=()))["tools"] == [tools[1]]
-
-
-def test_a_tool_is_defined_for_each_name_that_is_called_where_a_provider_wants_that() -> None:
-    request = Request(
-        messages=(
-            UserMessage("Look."),
-            AssistantMessage(tool_calls=(ToolCall("a", "look"),)),
-            ToolMessage((ToolResult("a", "5"),)),
-        ),
-        provider="openai-chat",
-    )
-    rendered = render_request(request, "bedrock")
-    assert [tool["toolSpec"]["name"] for tool in rendered["toolConfig"]["tools"]] == ["look"]
-    assert "toolConfig" not in render_request(request.replace(provider="bedrock"))
 
 
 def test_a_request_is_the_callers_own() -> None:
