@@ -105,7 +105,7 @@ class Play:
             self._failed.add(number)
             raise ModelFailedError
         if round_ < len(turn.batches) and prompt.tools:
-            return AssistantMessage(None, tool_calls=[_call(i, kind) for i, kind in enumerate(turn.batches[round_])])
+            return AssistantMessage(None, tool_calls=[call_of(i, kind) for i, kind in enumerate(turn.batches[round_])])
         return AssistantMessage(f"Reply to request {number}, in round {round_}.")
 
     def lines(self) -> list[Line]:
@@ -113,7 +113,7 @@ class Play:
         return [self.line] * 200
 
 
-def _call(index: int, kind: str) -> ToolCall:
+def call_of(index: int, kind: str) -> ToolCall:
     """Ids are used again in every round, as some models do."""
     match kind:
         case "missing":
