@@ -42,7 +42,8 @@ def looks_like(value: object) -> bool:
     """Whether a line's value is one of Codex's."""
     if not is_object(value):
         return False
-    if value.get("type") in WRAPPERS and is_object(value.get("payload")):
+    kind = value.get("type")
+    if type(kind) is str and kind in WRAPPERS and is_object(value.get("payload")):
         return True
     return is_head(value) or value == {"record_type": "state"}
 
