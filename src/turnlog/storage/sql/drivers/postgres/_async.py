@@ -253,7 +253,8 @@ def _pause(attempt: int) -> float:
 class _Lent:
     """A connection of the pool, in autocommit. What is left open on it is undone, or the connection given up.
 
-    ``is_sheltered``: the caller cannot be cancelled, so that giving it back needs no shield of its own.
+    ``is_sheltered``: the caller cannot be cancelled, so that giving it back needs no shield of its own. Neither does a
+    connection of our own pool on which nothing is left open: taking it back waits for nothing.
     """
 
     def __init__(self, pools: AsyncPools, place: str, *, is_sheltered: bool) -> None:
@@ -283,7 +284,8 @@ class _Lent:
             raise CommitFailedError(StoreUnavailableError("no synchronous standby has confirmed the commit"), decided)
 
     async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
-        if self._is_sheltered:
+        is_as_it_was = self._has_autocommit and not self.connection.info.transaction_status
+        if self._is_sheltered or (is_as_it_was and not self._pools.is_given):
             await self._give_back()
         else:
             await shielded(self._give_back())

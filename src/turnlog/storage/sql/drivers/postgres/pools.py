@@ -9,49 +9,37 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from typing import Any, Final, Generic, TypeVar
-from weakref import WeakSet
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-import psycopg
 from msgspec import Struct
 from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from turnlog.errors import StoreClosedError, StoreUnavailableError
+from turnlog.storage.sql.drivers.postgres.loop_pool import LoopPool, session_settings
 from turnlog.storage.sql.drivers.postgres.options import PostgresOptions
 
-P = TypeVar("P", "ConnectionPool[Connection]", "AsyncConnectionPool[AsyncConnection]")
+P = TypeVar("P")
+
+
+class AsyncPool(Protocol):
+    """What is asked of a pool for tasks."""
+
+    async def getconn(self) -> AsyncConnection:
+        """Lend a connection."""
+        ...
+
+    async def putconn(self, conn: AsyncConnection) -> None:
+        """Take it back."""
+        ...
+
+    async def check(self) -> None:
+        """Replace those that are broken."""
+        ...
+
 
 #: What a child has inherited. It is kept, for to be collected it would have to talk to threads that are not there.
 _left_alone: Final[list[Any]] = []
-
-
-def _arguments(options: PostgresOptions) -> dict[str, Any]:
-    return {
-        "conninfo": options.conninfo,
-        "min_size": options.pool_min,
-        "max_size": options.pool_max,
-        "timeout": options.pool_timeout,
-        "kwargs": {"autocommit": True},
-        "open": False,
-    }
-
-
-def _session_settings(options: PostgresOptions) -> bytes:
-    """Sent once on each connection.
-
-    A statement that commits itself waits for a row's lock and goes by its newest version. And the server finds out
-    within two minutes that a machine is gone which holds a lock. (Its own time limit for idle transactions would be
-    simpler, but does not run behind a pipeline: the flush request that ends one stops its clock.)
-    """
-    settings = {
-        "default_transaction_isolation": "'read committed'",
-        "lock_timeout": int(options.lock_timeout * 1000),
-        "tcp_keepalives_idle": 60,
-        "tcp_keepalives_interval": 10,
-        "tcp_keepalives_count": 6,
-    }
-    return "; ".join(f"SET {name} = {value}" for name, value in settings.items()).encode()
 
 
 class _Process(Generic[P]):
@@ -61,7 +49,6 @@ class _Process(Generic[P]):
         self.number = os.getpid()
         self.lock = threading.Lock()
         self.pools: dict[Any, P] = {}
-        self.connections: dict[Any, WeakSet[psycopg.BaseConnection[Any]]] = {}
         self.is_closed = False
 
 
@@ -102,13 +89,21 @@ class Pools:
             with process.lock:
                 pool = process.pools.get(None)
                 if pool is None:
-                    pool = ConnectionPool(configure=self._configure, **_arguments(self._options))
-                    pool.open()
-                    process.pools[None] = pool
+                    made: ConnectionPool[Connection] = ConnectionPool(
+                        self._options.conninfo,
+                        min_size=self._options.pool_min,
+                        max_size=self._options.pool_max,
+                        timeout=self._options.pool_timeout,
+                        kwargs={"autocommit": True},
+                        configure=self._configure,
+                        open=False,
+                    )
+                    made.open()
+                    pool = process.pools[None] = made
         return pool
 
     def _configure(self, connection: Connection) -> None:
-        connection.execute(_session_settings(self._options))
+        connection.execute(session_settings(self._options))
 
     def _here(self) -> _Process[ConnectionPool[Connection]]:
         if self._process.number != os.getpid():
@@ -137,14 +132,14 @@ class AsyncPools:
     def __init__(self, options: PostgresOptions, given: AsyncConnectionPool[AsyncConnection] | None) -> None:
         self._options = options
         self._given = None if given is None else _Given(given, os.getpid())
-        self._process: _Process[AsyncConnectionPool[AsyncConnection]] = _Process()
+        self._process: _Process[LoopPool] = _Process()
 
     @property
     def is_given(self) -> bool:
         """Whether the caller has brought the pool."""
         return self._given is not None
 
-    async def current(self) -> AsyncConnectionPool[AsyncConnection]:
+    async def current(self) -> AsyncPool:
         """The pool to use here; raises ``StoreClosedError``."""
         process = self._here()
         if process.is_closed:
@@ -154,33 +149,15 @@ class AsyncPools:
         loop = asyncio.get_running_loop()
         pool = process.pools.get(loop)
         if pool is None:
-            pool = self._made(process, loop)
-        if pool.closed:
-            await pool.open()
+            with process.lock:
+                for ended in [other for other in process.pools if other.is_closed()]:
+                    process.pools.pop(ended).hang_up()
+                pool = process.pools[loop] = LoopPool(self._options)
         return pool
 
-    def _made(
-        self, process: _Process[AsyncConnectionPool[AsyncConnection]], loop: asyncio.AbstractEventLoop
-    ) -> AsyncConnectionPool[AsyncConnection]:
-        connections: WeakSet[psycopg.BaseConnection[Any]] = WeakSet()
-
-        async def configure(connection: AsyncConnection) -> None:
-            connections.add(connection)
-            await connection.execute(_session_settings(self._options))
-
-        with process.lock:
-            for ended in [other for other in process.pools if other.is_closed()]:
-                del process.pools[ended]
-                _finish(process.connections.pop(ended))
-            pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(
-                configure=configure, **_arguments(self._options)
-            )
-            process.pools[loop], process.connections[loop] = pool, connections
-        return pool
-
-    def _here(self) -> _Process[AsyncConnectionPool[AsyncConnection]]:
+    def _here(self) -> _Process[LoopPool]:
         if self._process.number != os.getpid():
-            _leave_alone(self._process)
+            _left_alone.append(self._process)
             self._process = _Process()
         return self._process
 
@@ -201,17 +178,11 @@ class AsyncPools:
             elif loop.is_running():
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(pool.close(), loop))
             else:
-                _finish(process.connections[loop])
+                pool.hang_up()
 
 
-def _finish(connections: WeakSet[psycopg.BaseConnection[Any]]) -> None:
-    """Hang up on connections whose loop has ended: nobody waits on them any more."""
-    for connection in list(connections):
-        connection.pgconn.finish()
-
-
-def _leave_alone(process: _Process[Any]) -> None:
+def _leave_alone(process: _Process[ConnectionPool[Connection]]) -> None:
     """Keep the parent's pools from being closed: their threads and the other end of their sockets are the parent's."""
     _left_alone.append(process)
     for pool in process.pools.values():
-        pool._closed = True  # noqa: SLF001 - nothing public says so
+        pool._closed = True  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - nothing public does it
