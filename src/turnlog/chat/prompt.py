@@ -76,12 +76,11 @@ def stored_before(stored: Sequence[Message], before: Sequence[Message], wanted: 
 
     ``wanted`` is what is to be stored of a request's end, ``before`` what the request holds ahead of that. A run that
     is gone on with ends in what is stored already, and so does a model call that is made again, where the replies to
-    the first are stored behind it. It is new, however alike, behind a reply that the request carries, or that asks
+    the first are stored behind it. It is new, however alike, where the request carries the whole run, or the reply asks
     for these results.
     """
-    replies = _replies_at_end(stored)
-    if replies and before and is_same(before[-1], stored[-1]):
-        replies = ()
+    is_carried = overlap(stored, before) == len(stored)
+    replies = () if is_carried else _replies_at_end(stored)
     if not wanted:
         return len(stored) - len(replies)
     if (first := _ends_with(stored, wanted)) is not None:
