@@ -179,7 +179,7 @@ def read_deltas(open_stream: Callable[[], Iterator[StreamItem]], reply: Future[R
             said.append(item.text)
             yield item
         reply.set_exception(InvalidReplyError("the model's stream ended without a whole reply"))
-    except GeneratorExit:
+    except (GeneratorExit, KeyboardInterrupt):
         reply.set_exception(StreamAbandonedError("".join(said)))
         raise
     except BaseException as error:  # noqa: BLE001 - the call raises it, and with it the caller

@@ -73,7 +73,7 @@ def hold(talk: Talk, screen: Screen) -> None:
         except KeyboardInterrupt:
             if not screen.is_dialogue:
                 raise
-            screen.note("stopped. Ctrl-D ends the chat.")
+            screen.note("\nstopped. Ctrl-D ends the chat.")  # the terminal has written ^C
         except TurnlogError as error:
             if not screen.is_dialogue:
                 raise

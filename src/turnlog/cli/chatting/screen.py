@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from typing import Final
+
+from rich.cells import cell_len
 
 from turnlog.cli.content import Glyphs
 from turnlog.cli.escaping import one_line, printable
@@ -13,8 +16,11 @@ from turnlog.log.messages import ToolCall
 from turnlog.models.protocol import Delta
 
 _DIM: Final = "\x1b[2m"
+_GREEN: Final = "\x1b[1;32m"
 _PLAIN: Final = "\x1b[0m"
 _CALL_WIDTH: Final = 100
+#: Lines break before a word, behind the spaces that part it from the one before.
+_WORDS: Final = re.compile(r"\n|[^\S\n]+|\S+")
 
 
 class Screen:
@@ -24,13 +30,19 @@ class Screen:
         console = output()
         self.is_dialogue = is_dialogue
         self._glyphs = Glyphs.of(console)
-        self._is_coloured = is_dialogue and console.is_terminal and not console.no_color
-        self._is_line_open = False
+        is_terminal = is_dialogue and console.is_terminal
+        self._is_coloured = is_terminal and not console.no_color
+        self._width = console.width if is_terminal else None
+        self._column = 0
+        #: What may still become longer, and the blanks before it.
+        self._word = ""
+        self._blanks = ""
 
     @property
     def prompt(self) -> str:
-        """What stands before a line that is typed."""
-        return f"{'›' if self._glyphs.ellipsis == '…' else '>'} "  # noqa: RUF001 - the sign that shells use
+        """What stands before a line that is typed; readline does not count what stands between U+0001 and U+0002."""
+        sign = "›" if self._glyphs.ellipsis == "…" else ">"  # noqa: RUF001 - the sign that shells use
+        return f"\x01{_GREEN}\x02{sign}\x01{_PLAIN}\x02 " if self._is_coloured else f"{sign} "
 
     def reply(self, deltas: Iterable[Delta]) -> None:
         """Write a reply while it comes, and end its line, however it ends."""
@@ -38,7 +50,7 @@ class Screen:
         try:
             for delta in deltas:
                 if delta.reasoning and self.is_dialogue:
-                    self._write(delta.reasoning, dim=True)
+                    self._write(delta.reasoning, _DIM)
                     thinks = True
                 if delta.text:
                     if thinks:
@@ -63,11 +75,39 @@ class Screen:
 
     def end_line(self) -> None:
         """Begin a new line, unless one has begun."""
-        if self._is_line_open:
-            self._write("\n")
+        self._end_word()
+        if self._column:
+            self._put("\n")
 
-    def _write(self, text: str, *, dim: bool = False) -> None:
+    def _write(self, text: str, style: str = "") -> None:
+        """Write a piece: at a terminal word by word, so that lines break between them."""
         shown = printable(text)
-        sys.stdout.write(f"{_DIM}{shown}{_PLAIN}" if dim and self._is_coloured else shown)
+        if self._width is None:
+            self._put(shown)
+            return
+        for piece in _WORDS.findall(shown):
+            if not piece.isspace():
+                self._word += piece
+                continue
+            self._end_word(style)
+            if piece == "\n":
+                self._blanks = ""
+                self._put("\n")
+            else:
+                self._blanks += piece
+
+    def _end_word(self, style: str = "") -> None:
+        if not self._word:
+            return
+        if self._width is not None and self._column + cell_len(self._blanks + self._word) >= self._width:
+            self._put("\n")
+            self._blanks = ""
+        is_styled = style and self._is_coloured
+        self._put(self._blanks + (f"{style}{self._word}{_PLAIN}" if is_styled else self._word))
+        self._word = self._blanks = ""
+
+    def _put(self, shown: str) -> None:
+        sys.stdout.write(shown)
         sys.stdout.flush()
-        self._is_line_open = not shown.endswith("\n")
+        line = shown.rpartition("\n")[2]
+        self._column = cell_len(line) + (0 if "\n" in shown else self._column)
