@@ -1,6 +1,6 @@
 # Short names for the scripts, which need no make and set up what they need.
 
-.PHONY: test demo lint soak local-model bench generate
+.PHONY: test demo lint soak local-model cross-check bench generate
 
 test: ## every check and every test
 	scripts/test
@@ -16,6 +16,9 @@ soak: ## the long tests: minutes to hours
 
 local-model: ## compaction by a small language model on this machine
 	scripts/local-model
+
+cross-check: ## the rules of chat completions against those that mistral-common checks
+	scripts/cross-check
 
 bench: ## the whole benchmark, and its bounds
 	scripts/bench --check
