@@ -154,8 +154,6 @@ conversations = st.lists(_STEPS, min_size=1, max_size=6).map(
 def test_it_breaks_no_rule_and_answers_each_call_once(provider: str, messages: list[Message], source: str) -> None:
     request = Request(messages=tuple(messages), provider=source, tools=())
     rendered = render_request(request, provider)
-    if provider == "bedrock":
-        rendered.setdefault("toolConfig", {"tools": []})
     assert errors(rendered, provider) == []
     json.dumps(rendered, allow_nan=False)
     asked, answered = looking.calls(rendered, provider), looking.results(rendered, provider)

@@ -83,6 +83,19 @@ def test_what_no_store_keeps_is_refused_with_its_path(provider: str, data: st.Da
     assert names_the_place(fault, path), (fault, written(path))
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_is_nested_too_deep_is_refused_wherever_it_stands(provider: str) -> None:
+    """R-9: by its path, and not when the stack is used up."""
+    deep: Any = "x"
+    for _ in range(10_000):
+        deep = {"text": deep}
+    samples = [request for request, whose in SAMPLES if whose == provider]
+    for original in samples[:: len(samples) // 4]:
+        for path in paths(original):
+            fault = fault_of(put(original, path, deep), provider)
+            assert names_the_place(fault, path), (fault, written(path))
+
+
 @given(
     json_values | st.dictionaries(st.sampled_from(["messages", "contents", "input", "system", "tools"]), json_values)
 )

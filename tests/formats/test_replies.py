@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from enum import Enum
 from typing import Any
 
@@ -304,6 +305,17 @@ def test_a_wrong_value_in_an_answer_is_named_by_its_path_or_means_nothing(
     # Gemini's keys may be spelled in either case.
     at, place = written(path).replace("_", "").lower(), place.replace("_", "").lower()
     assert at.startswith(place) or place.startswith(at), fault
+
+
+@pytest.mark.parametrize(("format_", "whole"), ANSWERS)
+def test_an_answer_that_is_nested_too_deep_raises_nothing_else(format_: Any, whole: dict[str, Any]) -> None:
+    deep: Any = "x"
+    for _ in range(10_000):
+        deep = [deep]
+    for path in paths(whole):
+        # What is not looked at means nothing, however deep it is.
+        with contextlib.suppress(InvalidValueError):
+            format_.parse_reply(put(whole, path, deep))
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def test_a_tool_is_defined_for_each_name_that_is_called_where_a_provider_wants_t
         ),
         provider="openai-chat",
     )
-    rendered = render_request(request, "bedrock")
-    assert [tool["toolSpec"]["name"] for tool in rendered["toolConfig"]["tools"]] == ["look"]
-    assert "toolConfig" not in render_request(request.replace(provider="bedrock"))
+    for rendered in (render_request(request, "bedrock"), render_request(request.replace(provider="bedrock"))):
+        assert [tool["toolSpec"]["name"] for tool in rendered["toolConfig"]["tools"]] == ["look"]
+    own = request.replace(tools=(TOOL,))
+    assert render_request(own, "bedrock")["toolConfig"]["tools"][0]["toolSpec"]["description"] == "Looks."

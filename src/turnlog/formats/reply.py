@@ -66,12 +66,19 @@ def all_present(values: list[Any]) -> list[Any]:
     return [present(value) if is_object(value) else value for value in values]
 
 
-def as_json(value: Any) -> Any:
-    """The same with bytes as base64 and members of enumerations as their values, as SDKs dump them."""
+def as_json(value: Any, where: str) -> Any:
+    """The same with bytes, which SDKs dump, as base64, and members of enumerations as their values."""
+    try:
+        return _as_json(value)
+    except RecursionError:
+        raise InvalidValueError(f"{where} is nested too deep") from None
+
+
+def _as_json(value: Any) -> Any:
     if is_object(value):
-        return {key: as_json(item) for key, item in value.items()}
+        return {key: _as_json(item) for key, item in value.items()}
     if is_array(value):
-        return [as_json(item) for item in value]
+        return [_as_json(item) for item in value]
     if isinstance(value, bytes):
         return encode_base64(value)
     return value.value if isinstance(value, Enum) else value

@@ -127,10 +127,13 @@ def _leave_empty(request: Request, form: ProviderForm, written: dict[str, Any]) 
 def _add_own_tools(request: Request, form: ProviderForm, written: dict[str, Any]) -> None:
     key = form.tools.key
     beside = request.rest.get(key)
-    if form.tools.parse(beside) == request.tools:
+    tools = request.tools
+    if not tools and beside is None and form.needs_tools:
+        tools = tools_of_calls(request.messages)
+    if form.tools.parse(beside) == tools:
         return  # there is nothing to add to what stands there
-    if request.tools or beside:
-        written[key] = form.tools.render(request.tools, beside)
+    if tools or beside:
+        written[key] = form.tools.render(tools, beside)
 
 
 def _sorted(notes: Notes, request: Request, form: ProviderForm) -> list[Loss]:

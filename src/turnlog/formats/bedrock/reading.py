@@ -62,7 +62,7 @@ def parse(messages: Any, *, system: Any = None, where: str = "messages") -> list
 
 def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     """The message of a whole answer, with its usage."""
-    fields = as_object(as_json(data), where)
+    fields = as_object(as_json(data, where), where)
     output = object_at(fields, "output", where)
     message = object_at(output, "message", f"{where}.output")
     place = f"{where}.output.message"

@@ -59,7 +59,7 @@ def parse(contents: Any, *, system: Any = None, where: str = "contents") -> list
 
 def parse_reply(data: Any, where: str = "reply") -> ParsedReply:
     """The message of a whole answer's first candidate, with its usage. Keys in snake case, as SDKs dump them, too."""
-    fields = _camel(as_object(as_json(data), where))
+    fields = _camel(as_object(as_json(data, where), where))
     candidates = array_at(fields, "candidates", where)
     if not candidates:
         raise InvalidValueError(f"{where}.candidates is empty")
