@@ -19,6 +19,7 @@ class InterruptedModel:
         return Reply(message=AssistantMessage(f"{len(prompt.messages)} messages"))
 
     def stream(self, prompt: Prompt) -> Iterator[StreamItem]:
+        del prompt
         yield Delta("Half")
         raise KeyboardInterrupt
 
