@@ -34,6 +34,7 @@ from turnlog.chat.limits import Limits, OnBreach
 from turnlog.chat.request import ChatResult, ModelRequest, Outcome, ToolRequest, TurnRequest
 from turnlog.chat.streaming import AsyncChatStream, ChatStream
 from turnlog.chat.tools import Tool, ToolContext, ToolError, schema_tool, tool
+from turnlog.log.message_filter import MessageFilter
 
 __all__ = [
     "BRANCH",
@@ -61,6 +62,7 @@ __all__ = [
     "ChatStream",
     "Guarded",
     "Limits",
+    "MessageFilter",
     "ModelCallAdvisor",
     "ModelRequest",
     "OnBreach",
