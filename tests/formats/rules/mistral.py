@@ -31,9 +31,15 @@ class Validator:
         self._refusals: tuple[type[Exception], ...] = (module.MistralCommonException,)
         self._validator: Any = module.get_validator(versions.v15, module.ValidationMode.serving)
 
-    def refusal(self, request: Fields) -> str | None:
-        """Why the messages are refused, without ids; None if they are not. What is no chat raises pydantic's error."""
-        read = self._request.model_validate({"model": "m", "messages": translated(request["messages"])})
+    def refusal(self, request: Fields, *, goes_on: bool = True) -> str | None:
+        """Why the messages are refused, without ids; None if they are not. What is no chat raises pydantic's error.
+
+        An answer at the end has to say that it is to be continued, which it does unless ``goes_on`` is false.
+        """
+        messages = translated(request["messages"])
+        if goes_on and messages and messages[-1]["role"] == "assistant":
+            messages[-1]["prefix"] = True
+        read = self._request.model_validate({"model": "m", "messages": messages})
         try:
             self._validator.validate_request(read)
         except self._refusals as refusal:
@@ -42,12 +48,9 @@ class Validator:
 
 
 def translated(messages: list[Fields]) -> list[Fields]:
-    """The messages in Mistral's form: ids of nine digits, and an answer at the end is one to be continued."""
+    """The messages in Mistral's form, in which ids have nine characters: different ones stay different."""
     ids: dict[str, str] = {}
-    said = [_message(message, ids) for message in messages]
-    if said and said[-1]["role"] == "assistant":
-        said[-1]["prefix"] = True
-    return said
+    return [_message(message, ids) for message in messages]
 
 
 def _message(message: Fields, ids: dict[str, str]) -> Fields:

@@ -31,6 +31,7 @@ SECOND_RESULT: Final = "Duplicate tool call id ... in tool results"
 SECOND_CALL: Final = "Duplicate tool call id ... in assistant message"
 NO_CALL: Final = "Unexpected role 'tool' after role 'user'"
 SYSTEM_LATE: Final = "Unexpected role 'system' after role '%s'"
+BAD_END: Final = "Expected last role User or Tool (or Assistant with prefix) for serving but got assistant"
 BAD_START: Final = "Conversation must start with a user message or system message"
 EMPTY: Final = "Conversation must have at least one message"
 
@@ -181,6 +182,12 @@ def test_mistral_alone_refuses_late_system_messages_and_a_lone_answer(
 ) -> None:
     assert problems(chat, "openai-chat") == []
     assert validator.refusal(chat) == refusal
+
+
+def test_mistral_alone_refuses_an_answer_at_the_end_that_does_not_say_it_goes_on(validator: Validator) -> None:
+    chat = chat_of(("user", "answer"))
+    assert problems(chat, "openai-chat") == []
+    assert (validator.refusal(chat), validator.refusal(chat, goes_on=False)) == (None, BAD_END)
 
 
 #: What Mistral says of the example of each rule. The last ones are OpenAI's rules alone.
