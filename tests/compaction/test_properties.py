@@ -141,13 +141,14 @@ def test_no_compaction_can_hurt_a_generated_conversation(
         run(service, todo)
 
 
+@pytest.mark.parametrize("url", ["sqlite::memory:"])
 @settings(max_examples=60)
 @given(log=batches(max_batches=14), todo=st.lists(strategies_to_try(), max_size=10), growth=st.integers(0, 2))
 def test_every_message_is_in_the_view_or_covered_by_exactly_one_boundary(
-    log: list[list[SessionEvent]], todo: list[Any], growth: int
+    url: str, log: list[list[SessionEvent]], todo: list[Any], growth: int
 ) -> None:
     grown = [batch for batch in log if not batch[0].is_boundary]
-    with service_with("sqlite::memory:", grown) as service:
+    with service_with(url, grown) as service:
         boundaries = []
         for number, strategy in enumerate(todo):
             result = service.compact(SESSION_ID, strategy)
