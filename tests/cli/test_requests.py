@@ -105,6 +105,12 @@ def test_a_log_goes_out_in_another_providers_form_and_what_it_cannot_hold_is_nam
     assert "s1" not in json.dumps(line)
 
 
+def test_what_openai_chat_cannot_hold_is_named_too(turnlog: CommandLine, file_of: FileOf) -> None:
+    turnlog.ok("import", file_of(CHAT, name="talk.json"), "--format", "anthropic")
+    told = turnlog.ok("export", "talk", "--format", "openai-chat")
+    assert told.err == "left out, as openai-chat has no place for it: reasoning (1), cache_control (1)\n"
+
+
 def test_a_wrong_request_is_named_with_line_and_place_and_nothing_is_written(
     turnlog: CommandLine, file_of: FileOf
 ) -> None:

@@ -23,6 +23,7 @@ from turnlog.cli.terminal import say
 from turnlog.errors import InvalidValueError, SessionNotFoundError
 from turnlog.formats import Request, losses, openai_chat, portable, render_request
 from turnlog.log.event_filter import EventFilter
+from turnlog.log.messages import Message
 from turnlog.log.session import Session
 from turnlog.storage.protocol import SessionRepository
 
@@ -113,20 +114,24 @@ def _pieces(
     repository: SessionRepository, session: Session, format_: ExportFormat, left_out: Counter[str], *, view: bool
 ) -> Iterator[bytes]:
     if format_ is ExportFormat.OPENAI_CHAT:
-        return _conversation(repository, session, view=view)
+        return _conversation(repository, session, left_out, view=view)
     if format_ is not ExportFormat.TURNLOG:
         return _request(repository, session, format_.value, left_out, view=view)
     version = repository.version(session.id)
     return portable.write(session, version, repository.iter_batches(session.id, as_of=version))
 
 
-def _conversation(repository: SessionRepository, session: Session, *, view: bool) -> Iterator[bytes]:
+def _conversation(
+    repository: SessionRepository, session: Session, left_out: Counter[str], *, view: bool
+) -> Iterator[bytes]:
     """One line: the session, and its messages, as an import reads them."""
     head = _json({"id": session.id, "metadata": session.metadata})
     yield head[:-1] + b',"messages":['
     before = b""
     for batch in repository.iter_events(session.id, _selected(view=view)):
-        for message in openai_chat.render(event.content for event in batch):
+        messages = [event.content for event in batch]
+        left_out.update(_lost(messages, openai_chat.FORMAT))
+        for message in openai_chat.render(messages):
             yield before + _json(message)
             before = b","
     yield b"]}\n"
@@ -138,8 +143,12 @@ def _request(
     """One line as in :func:`_conversation`; whole, as a provider may join or move what is said in it."""
     batches = repository.iter_events(session.id, _selected(view=view))
     request = Request(messages=tuple(event.content for batch in batches for event in batch), provider=provider)
-    left_out.update(loss.what for loss in losses(request))
+    left_out.update(_lost(request.messages, provider))
     yield _json({"id": session.id, "metadata": session.metadata} | render_request(request)) + b"\n"
+
+
+def _lost(messages: Iterable[Message], provider: str) -> list[str]:
+    return [loss.what for loss in losses(Request(messages=tuple(messages), provider=provider))]
 
 
 def _selected(*, view: bool) -> EventFilter:
