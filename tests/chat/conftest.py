@@ -1,15 +1,17 @@
-"""What both colours of the chat client are tested on: a store in memory, with a clock that stands still."""
+"""What both colours of the chat client are tested on: each embedded store, with a clock that stands still."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from turnlog.testing.clocks import FixedClock
 
 
-@pytest.fixture
-def url() -> str:
-    return "memory:"
+@pytest.fixture(params=["memory", "sqlite"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return "memory:" if request.param == "memory" else f"sqlite:{tmp_path}/chat.db"
 
 
 @pytest.fixture
