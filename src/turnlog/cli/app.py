@@ -20,6 +20,7 @@ from turnlog.cli import (
     import_command,
     keeping,
     maintaining,
+    replay_command,
     showing,
 )
 from turnlog.cli.main import reporting
@@ -52,7 +53,7 @@ def _reported(function: Callable[..., None]) -> Callable[..., None]:
 
 
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "Talk": {"chat": chat_command.chat},
+    "Talk": {"chat": chat_command.chat, "replay": replay_command.replay},
     "Files": {
         "import": import_command.import_,
         "export": export_command.export,

@@ -98,7 +98,7 @@ class Transcript:
         except BoundaryError as error:
             self._rule(Text(f"{event.position} boundary that cannot be read: {one_line(str(error))}"), "bold red")
             return
-        view = ", ".join(_span(span) for span in boundary.view) or "nothing"
+        view = shown_ranges(boundary.view)
         title = Text(f"{event.position} {one_line(boundary.strategy)}", style="bold magenta")
         self._rule(Text.assemble(title, (f"  the view is now {view}", "dim")), "magenta")
 
@@ -145,6 +145,6 @@ class Transcript:
         return render_parts(message.content, message.type, self._style)
 
 
-def _span(span: Range) -> str:
-    low, high = span
-    return f"{low}" if low == high else f"{low}-{high}"
+def shown_ranges(ranges: Iterable[Range]) -> str:
+    """Ranges of positions as a person writes them."""
+    return ", ".join(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges) or "nothing"

@@ -17,7 +17,7 @@ class Playback:
     """A recording and how far it has been played; shared by both colours."""
 
     def __init__(self, messages: Sequence[Message], *, strict: bool) -> None:
-        self._said = [message for _, message in _spoken(messages)]
+        self._said = [message for _, message in in_call_order(messages)]
         self._replies = [message for message in self._said if isinstance(message, AssistantMessage)]
         self._strict = strict
         self._played = 0
@@ -37,7 +37,7 @@ class Playback:
             return _reply(self._replies[self._played - 1])
 
     def _reply_behind(self, prompt: Prompt) -> AssistantMessage:
-        asked = _spoken(prompt.messages)
+        asked = in_call_order(prompt.messages)
         for (index, mine), recorded in zip(asked, self._said, strict=False):
             if mine != recorded:
                 where, was, is_ = f"messages[{index}]", _shown(recorded), _shown(mine)
@@ -94,8 +94,11 @@ class AsyncReplayModel:
         yield reply
 
 
-def _spoken(messages: Sequence[Message]) -> list[tuple[int, Message]]:
-    """The messages with their places, without instructions, a message for each result, in the order of the calls."""
+def in_call_order(messages: Sequence[Message]) -> list[tuple[int, Message]]:
+    """The messages with their places, without instructions, a message for each result, in the order of the calls.
+
+    Of two conversations that say the same these are equal: which tool was done first is no difference.
+    """
     said: list[tuple[int, Message]] = []
     batch: list[tuple[int, ToolResult]] = []
     calls: dict[str, int] = {}
@@ -113,7 +116,7 @@ def _spoken(messages: Sequence[Message]) -> list[tuple[int, Message]]:
 
 
 def _in_order(batch: list[tuple[int, ToolResult]], calls: dict[str, int]) -> Iterator[tuple[int, Message]]:
-    """Each result as a message: which of several tools was done first is no difference."""
+    """Each result as a message."""
     for index, result in sorted(batch, key=lambda placed: calls.get(placed[1].id, len(calls))):
         yield index, ToolMessage((result,))
 
