@@ -34,17 +34,16 @@ class Gate:
 
 
 class Hanging:
-    """A model that says its lines, and hangs at the gate where there is none."""
+    """A model that hangs at the gate from some call on; by default where it has no line left."""
 
-    def __init__(self, *said: Line) -> None:
+    def __init__(self, *said: Line, hangs_at: int | None = None) -> None:
         self.gate = Gate()
         self._model = AsyncScriptedModel(said)
-        self._left = len(said)
+        self._hangs_at = len(said) if hangs_at is None else hangs_at
 
     async def generate(self, prompt: Prompt) -> Reply:
-        if not self._left:
+        if len(self._model.prompts) >= self._hangs_at:
             await self.gate.wait()
-        self._left -= 1
         return await self._model.generate(prompt)
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[StreamItem]:

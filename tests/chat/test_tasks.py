@@ -270,3 +270,27 @@ class TestBackground:
         gate.go_on.set()
         assert await asyncio.wait_for(left[0], PATIENCE) == "2"
         assert (await talk.log())[-2:] == ["user: later", "assistant: 2"]
+
+
+async def test_a_second_call_on_a_branch_waits_for_the_first(service: AsyncSessionService) -> None:
+    """H-12: one at a time per branch, though both are part of one turn."""
+    patient = AsyncSessionService(service.repository)
+    advisors = AsyncSessionAdvisors(patient)
+    model = Hanging("did it", "did it", hangs_at=0)
+
+    async def delegate(key: str) -> str:
+        client = AsyncChatClient(model, advisors=advisors)
+        return (await client.call(f"do {key}", session_id="s", branch="x")).text
+
+    talk = Talk(patient, asks("a", "b", name="delegate"), "done", tools=[delegate])
+    task = asyncio.create_task(talk.client.call("go", session_id="s"))
+    await model.gate.is_reached()
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert [said for said in await talk.log() if said.startswith("[x]")] == ["[x] user: do a"]
+    model.gate.go_on.set()
+    await asyncio.wait_for(task, PATIENCE)
+    assert [said for said in await talk.log() if said.startswith("[x]")] == [
+        *("[x] user: do a", "[x] assistant: did it"),
+        *("[x] user: do b", "[x] assistant: did it"),
+    ]

@@ -17,7 +17,7 @@ from tests.chat.speaking import asks, lines, logged, look_up
 from turnlog import SessionService, open_store
 from turnlog.chat import ChatClient, ChatStream, SessionAdvisors, ToolRequest, tool
 from turnlog.chat.advisor import NextToolCall
-from turnlog.compaction import SummarizingCompactionStrategy, SummaryRequest, TurnCountTrigger, WindowCompactionStrategy
+from turnlog.compaction import TurnCountTrigger, WindowCompactionStrategy
 from turnlog.errors import InvalidReplyError, ToolDefinitionError
 from turnlog.log.messages import ToolResult
 from turnlog.models.protocol import Delta, Prompt, Reply, StreamItem
@@ -284,61 +284,6 @@ class TestClosingFromAnotherThread:
         assert logged(service.events("s")) == ["user: hi", "assistant: onetwo"]
         with pytest.raises(InvalidReplyError):
             stream.result()
-
-
-class TestBackground:
-    """C-8: with ``async_compaction`` the reply is returned first."""
-
-    def summarizing(
-        self, service: SessionService, *said: str
-    ) -> tuple[Talk, threading.Event, threading.Event, list[str]]:
-        begun, go_on = threading.Event(), threading.Event()
-        seen: list[str] = []
-
-        def summarize(_: SummaryRequest) -> str:
-            seen.append(TENANT.get())
-            begun.set()
-            assert go_on.wait(PATIENCE)
-            return "They talked."
-
-        strategy = SummarizingCompactionStrategy(summarize, WindowCompactionStrategy(last_turns=1))
-        talk = Talk(
-            service,
-            *said,
-            compaction_trigger=TurnCountTrigger(2),
-            compaction_strategy=strategy,
-            async_compaction=True,
-        )
-        return talk, begun, go_on, seen
-
-    def test_it_runs_behind_the_reply_with_the_callers_context(self, service: SessionService) -> None:
-        talk, begun, go_on, seen = self.summarizing(service, LONG, "2", "3")
-        talk.client.call("a", session_id="s")
-        token = TENANT.set("ada")
-        assert talk.client.call("b", session_id="s").text == "2"
-        TENANT.reset(token)
-        assert begun.wait(PATIENCE)
-        assert not talk.advisors.close(timedelta())
-        assert len(talk.log()) == 4
-        go_on.set()
-        assert talk.advisors.close()
-        assert seen == ["ada"]
-        talk.client.call("c", session_id="s")
-        assert talk.prompts[2][1:] == ["assistant: They talked.", "user: b", "assistant: 2", "user: c"]
-
-    def test_a_turn_that_overtakes_it_stays_in_the_view(self, service: SessionService) -> None:
-        """Seed 004: it lands with the same summary, and no second model call."""
-        talk, begun, go_on, seen = self.summarizing(service, LONG, "2", "3", "4")
-        talk.client.call("a", session_id="s")
-        talk.client.call("b", session_id="s")
-        assert begun.wait(PATIENCE)
-        talk.client.call("c", session_id="s")
-        go_on.set()
-        assert talk.advisors.close()
-        assert len(seen) == 1
-        talk.client.call("d", session_id="s")
-        kept = ["assistant: They talked.", "user: b", "assistant: 2", "user: c", "assistant: 3", "user: d"]
-        assert talk.prompts[3][1:] == kept
 
 
 def test_what_a_finished_call_has_left_running_begins_a_turn_of_its_own(service: SessionService) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.chat._async.talking import Talk
-from tests.chat.speaking import DIRECT, asks, look_up
+from tests.chat._async.talking import Talk, metadata_of
+from tests.chat.speaking import DIRECT, asks, lines, look_up
 from turnlog import (
     AssistantMessage,
     AsyncSessionService,
@@ -308,6 +308,20 @@ async def test_the_turn_advisor_alone_stores_nothing(service: AsyncSessionServic
     assert await service.events("s") == []
     assert model.prompts[2].messages == (UserMessage("b"),)
     assert RESPONSE_EVENT_IDS not in result.context
+    assert await metadata_of(service, "s") == {"team": "a"}
+
+
+async def test_case_b78_a_call_may_be_kept_in_two_stores(service: AsyncSessionService) -> None:
+    """Each by advisors of its own; neither's history is sent twice."""
+    async with AsyncSessionService.open("memory:") as audit:
+        model = AsyncScriptedModel([asks("c1"), "1", "2"])
+        advisors = [*AsyncSessionAdvisors(service), *AsyncSessionAdvisors(audit)]
+        client = AsyncChatClient(model, advisors=advisors, tools=[look_up])
+        await client.call("a", session_id="s")
+        await client.call("b", session_id="s")
+        kept = [lines([event.content for event in await each.events("s")]) for each in (service, audit)]
+        assert kept[0] == kept[1]
+        assert lines(model.prompts[2].messages) == kept[0][:5]
 
 
 async def test_without_advisors_there_is_no_session() -> None:

@@ -10,14 +10,14 @@ import pytest
 from tests.chat._async.talking import Talk
 from tests.chat.speaking import asks, look_up
 from turnlog import AsyncSessionService
-from turnlog.chat import AsyncSessionAdvisors
+from turnlog.chat import AsyncChatClient, AsyncSessionAdvisors
 from turnlog.compaction import (
     SummarizingCompactionStrategy,
     SummaryRequest,
     TurnCountTrigger,
     WindowCompactionStrategy,
 )
-from turnlog.models.scripted import Line
+from turnlog.models.scripted import AsyncScriptedModel, Line
 
 LAST = WindowCompactionStrategy(last_turns=1)
 TENANT: ContextVar[str] = ContextVar("tenant", default="nobody")
@@ -97,3 +97,31 @@ async def test_close_has_nothing_to_wait_for(service: AsyncSessionService) -> No
     advisors = AsyncSessionAdvisors(service)
     assert await advisors.close(timedelta())
     assert await advisors.turn.close()
+
+
+async def test_a_sub_agents_call_does_not_compact(service: AsyncSessionService) -> None:
+    """It ends inside its caller's turn; once that has ended, the session is compacted, and once only; B55."""
+    advisors = AsyncSessionAdvisors(service, compaction_trigger=TurnCountTrigger(2), compaction_strategy=LAST)
+
+    async def delegate(key: str) -> str:
+        client = AsyncChatClient(AsyncScriptedModel([f"did {key}"]), advisors=advisors)
+        return (await client.call(key, session_id="s", branch=f"sub.{key}")).text
+
+    model = AsyncScriptedModel(["1", asks("a", "b", name="delegate"), "2"])
+    client = AsyncChatClient(model, advisors=advisors, tools=[delegate])
+    await client.call("first", session_id="s")
+    await client.call("second", session_id="s")
+    events = await service.events("s")
+    assert [event.is_boundary for event in events] == [False] * 11 + [True]
+
+
+async def test_a_sub_agent_with_a_session_of_its_own_compacts_it(service: AsyncSessionService) -> None:
+    advisors = AsyncSessionAdvisors(service, compaction_trigger=TurnCountTrigger(2), compaction_strategy=LAST)
+
+    async def delegate(key: str) -> str:
+        client = AsyncChatClient(AsyncScriptedModel([f"did {key}"]), advisors=advisors)
+        return (await client.call(key, session_id="sub", branch="sub")).text
+
+    model = AsyncScriptedModel([asks("a", name="delegate"), asks("b", name="delegate"), "2"])
+    await AsyncChatClient(model, advisors=advisors, tools=[delegate]).call("go", session_id="s")
+    assert [event.is_boundary for event in await service.events("sub")] == [False] * 4 + [True]

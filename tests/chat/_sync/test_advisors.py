@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.chat._sync.talking import Talk
-from tests.chat.speaking import DIRECT, asks, look_up
+from tests.chat._sync.talking import Talk, metadata_of
+from tests.chat.speaking import DIRECT, asks, lines, look_up
 from turnlog import (
     AssistantMessage,
     InvalidValueError,
@@ -308,6 +308,20 @@ def test_the_turn_advisor_alone_stores_nothing(service: SessionService) -> None:
     assert service.events("s") == []
     assert model.prompts[2].messages == (UserMessage("b"),)
     assert RESPONSE_EVENT_IDS not in result.context
+    assert metadata_of(service, "s") == {"team": "a"}
+
+
+def test_case_b78_a_call_may_be_kept_in_two_stores(service: SessionService) -> None:
+    """Each by advisors of its own; neither's history is sent twice."""
+    with SessionService.open("memory:") as audit:
+        model = ScriptedModel([asks("c1"), "1", "2"])
+        advisors = [*SessionAdvisors(service), *SessionAdvisors(audit)]
+        client = ChatClient(model, advisors=advisors, tools=[look_up])
+        client.call("a", session_id="s")
+        client.call("b", session_id="s")
+        kept = [lines([event.content for event in each.events("s")]) for each in (service, audit)]
+        assert kept[0] == kept[1]
+        assert lines(model.prompts[2].messages) == kept[0][:5]
 
 
 def test_without_advisors_there_is_no_session() -> None:

@@ -12,9 +12,9 @@ import pytest
 from tests.chat._sync.talking import Talk
 from tests.chat.speaking import asks, look_up
 from turnlog import SessionService
-from turnlog.chat import SessionAdvisors
+from turnlog.chat import ChatClient, SessionAdvisors
 from turnlog.compaction import SummarizingCompactionStrategy, SummaryRequest, TurnCountTrigger, WindowCompactionStrategy
-from turnlog.models.scripted import Line
+from turnlog.models.scripted import Line, ScriptedModel
 
 LAST = WindowCompactionStrategy(last_turns=1)
 TENANT: ContextVar[str] = ContextVar("tenant", default="nobody")
@@ -94,3 +94,31 @@ def test_close_has_nothing_to_wait_for(service: SessionService) -> None:
     advisors = SessionAdvisors(service)
     assert advisors.close(timedelta())
     assert advisors.turn.close()
+
+
+def test_a_sub_agents_call_does_not_compact(service: SessionService) -> None:
+    """It ends inside its caller's turn; once that has ended, the session is compacted, and once only; B55."""
+    advisors = SessionAdvisors(service, compaction_trigger=TurnCountTrigger(2), compaction_strategy=LAST)
+
+    def delegate(key: str) -> str:
+        client = ChatClient(ScriptedModel([f"did {key}"]), advisors=advisors)
+        return client.call(key, session_id="s", branch=f"sub.{key}").text
+
+    model = ScriptedModel(["1", asks("a", "b", name="delegate"), "2"])
+    client = ChatClient(model, advisors=advisors, tools=[delegate])
+    client.call("first", session_id="s")
+    client.call("second", session_id="s")
+    events = service.events("s")
+    assert [event.is_boundary for event in events] == [False] * 11 + [True]
+
+
+def test_a_sub_agent_with_a_session_of_its_own_compacts_it(service: SessionService) -> None:
+    advisors = SessionAdvisors(service, compaction_trigger=TurnCountTrigger(2), compaction_strategy=LAST)
+
+    def delegate(key: str) -> str:
+        client = ChatClient(ScriptedModel([f"did {key}"]), advisors=advisors)
+        return client.call(key, session_id="sub", branch="sub").text
+
+    model = ScriptedModel([asks("a", name="delegate"), asks("b", name="delegate"), "2"])
+    ChatClient(model, advisors=advisors, tools=[delegate]).call("go", session_id="s")
+    assert [event.is_boundary for event in service.events("sub")] == [False] * 4 + [True]

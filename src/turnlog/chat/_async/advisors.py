@@ -150,10 +150,11 @@ class AsyncSessionTurnAdvisor:
     async def around_turn(self, request: TurnRequest, call_next: AsyncNextTurn) -> ChatResult:
         """Find or create the session; store the results that the loop ended with; then compact."""
         async with AsyncSessionCall.of(self._service, request.context) as call:
-            session_id = call.session_id
+            session_id, owns_turn = call.session_id, call.owns_turn
             result = await call_next(request)
             await _store_results(call, result)
-        await self._compact(session_id)
+        if owns_turn:  # a sub-agent's call ends in the middle of its caller's turn
+            await self._compact(session_id)
         return result
 
     async def _compact(self, session_id: str) -> None:
@@ -167,10 +168,13 @@ class AsyncSessionTurnAdvisor:
             except Exception:  # noqa: BLE001 - best effort: whatever it is, the reply has been given
                 _log.exception("session %r: its compaction failed; the view is as it was", session_id)
 
-        if self._async_compaction:
-            await self._background.start(compact)
-        else:
+        if not self._async_compaction:
             await compact()
+            return
+        try:
+            await self._background.start(compact)
+        except RuntimeError as error:
+            _log.warning("session %r: its compaction cannot be started: %s", session_id, error)
 
     async def close(self, wait: timedelta = _LONGEST_WAIT) -> bool:
         """Wait, at most so long, for compactions that are running; whether all have ended."""

@@ -35,7 +35,6 @@ from turnlog.service._async.views import system_in_force
 from turnlog.storage.protocol import AppendResult, EventList, Turn
 
 _log: Final = logging.getLogger("turnlog.chat")
-_KEY: Final = private_key("session_call")
 #: Positions that a warning names.
 _MOST_NAMED: Final = 20
 #: The share of a lease after which it is renewed.
@@ -48,6 +47,11 @@ _SPOKEN: Final = (MessageType.USER, MessageType.ASSISTANT, MessageType.TOOL)
 
 #: A filter, the positions that a request carries itself (None: all), and what it holds directly behind the history.
 _HistoryKey: TypeAlias = tuple[EventFilter, frozenset[int] | None, tuple[Message, ...]]
+
+
+def _key(service: AsyncSessionService) -> str:
+    """A call may be kept in several stores at once, each by advisors of its own."""
+    return private_key(f"session_call_{id(service)}")
 
 
 class AsyncSessionCall:
@@ -68,10 +72,10 @@ class AsyncSessionCall:
     @classmethod
     def of(cls, service: AsyncSessionService, context: dict[str, Any]) -> AsyncSessionCall:
         """The one of this call, made by whoever asks first."""
-        call = context.get(_KEY)
-        if isinstance(call, AsyncSessionCall) and call.service is service:
-            return call
-        context[_KEY] = call = AsyncSessionCall(service, context)
+        key = _key(service)
+        call = context.get(key)
+        if not isinstance(call, AsyncSessionCall):
+            context[key] = call = AsyncSessionCall(service, context)
         return call
 
     async def __aenter__(self) -> Self:
@@ -85,7 +89,7 @@ class AsyncSessionCall:
     ) -> None:
         self._depth -= 1
         if not self._depth:
-            self._context.pop(_KEY, None)
+            self._context.pop(_key(self.service), None)
             ACTIVE.reset(self._active)
             _ = await shielded(self._close())
 
@@ -118,11 +122,11 @@ class AsyncSessionCall:
         joined = None if caller is None else caller.joined_by(self.repository, self.session_id, self.branch)
         if joined is None and self._turn_asked is not None:
             joined = await self._asked_turn(self._turn_asked)
-        self._owns_turn = joined is None
+        self.owns_turn = joined is None
         self.turn = joined or HeldTurn(self.repository, self.session_id, new_id())
         self._may_hold = False
         self._heartbeat: AsyncHeartbeat | None = None
-        branch, token = (None, None) if self._owns_turn else (self.branch, self.turn.token)
+        branch, token = (None, None) if self.owns_turn else (self.branch, self.turn.token)
         seconds = self.service.turn_wait.total_seconds()
         self._place = AsyncPlace(self.repository, self.session_id, branch, token, seconds)
         await self._place.enter()
@@ -143,7 +147,7 @@ class AsyncSessionCall:
         try:
             if self._heartbeat is not None:
                 await self._heartbeat.stop()
-            if self._owns_turn:
+            if self.owns_turn:
                 self.turn.is_over = True
                 if self.turn.is_taken or self._may_hold:
                     return await self._release()
@@ -192,7 +196,7 @@ class AsyncSessionCall:
             raise
         self._before = version
         is_first, self.turn.is_taken = not self.turn.is_taken, True
-        if self._heartbeat is None and (self._owns_turn or is_first):
+        if self._heartbeat is None and (self.owns_turn or is_first):
             self._heartbeat = AsyncHeartbeat(self._renew, turn.lease.total_seconds() * _BEAT)
         return version
 

@@ -37,7 +37,6 @@ from turnlog.service._sync.views import system_in_force
 from turnlog.storage.protocol import AppendResult, EventList, Turn
 
 _log: Final = logging.getLogger("turnlog.chat")
-_KEY: Final = private_key("session_call")
 #: Positions that a warning names.
 _MOST_NAMED: Final = 20
 #: The share of a lease after which it is renewed.
@@ -50,6 +49,11 @@ _SPOKEN: Final = (MessageType.USER, MessageType.ASSISTANT, MessageType.TOOL)
 
 #: A filter, the positions that a request carries itself (None: all), and what it holds directly behind the history.
 _HistoryKey: TypeAlias = tuple[EventFilter, frozenset[int] | None, tuple[Message, ...]]
+
+
+def _key(service: SessionService) -> str:
+    """A call may be kept in several stores at once, each by advisors of its own."""
+    return private_key(f"session_call_{id(service)}")
 
 
 class SessionCall:
@@ -70,10 +74,10 @@ class SessionCall:
     @classmethod
     def of(cls, service: SessionService, context: dict[str, Any]) -> SessionCall:
         """The one of this call, made by whoever asks first."""
-        call = context.get(_KEY)
-        if isinstance(call, SessionCall) and call.service is service:
-            return call
-        context[_KEY] = call = SessionCall(service, context)
+        key = _key(service)
+        call = context.get(key)
+        if not isinstance(call, SessionCall):
+            context[key] = call = SessionCall(service, context)
         return call
 
     def __enter__(self) -> Self:
@@ -87,7 +91,7 @@ class SessionCall:
     ) -> None:
         self._depth -= 1
         if not self._depth:
-            self._context.pop(_KEY, None)
+            self._context.pop(_key(self.service), None)
             ACTIVE.reset(self._active)
             _ = done(self._close())
 
@@ -120,11 +124,11 @@ class SessionCall:
         joined = None if caller is None else caller.joined_by(self.repository, self.session_id, self.branch)
         if joined is None and self._turn_asked is not None:
             joined = self._asked_turn(self._turn_asked)
-        self._owns_turn = joined is None
+        self.owns_turn = joined is None
         self.turn = joined or HeldTurn(self.repository, self.session_id, new_id())
         self._may_hold = False
         self._heartbeat: Heartbeat | None = None
-        branch, token = (None, None) if self._owns_turn else (self.branch, self.turn.token)
+        branch, token = (None, None) if self.owns_turn else (self.branch, self.turn.token)
         seconds = self.service.turn_wait.total_seconds()
         self._place = Place(self.repository, self.session_id, branch, token, seconds)
         self._place.enter()
@@ -145,7 +149,7 @@ class SessionCall:
         try:
             if self._heartbeat is not None:
                 self._heartbeat.stop()
-            if self._owns_turn:
+            if self.owns_turn:
                 self.turn.is_over = True
                 if self.turn.is_taken or self._may_hold:
                     return self._release()
@@ -194,7 +198,7 @@ class SessionCall:
             raise
         self._before = version
         is_first, self.turn.is_taken = not self.turn.is_taken, True
-        if self._heartbeat is None and (self._owns_turn or is_first):
+        if self._heartbeat is None and (self.owns_turn or is_first):
             self._heartbeat = Heartbeat(self._renew, turn.lease.total_seconds() * _BEAT)
         return version
 
