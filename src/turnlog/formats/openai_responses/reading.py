@@ -169,9 +169,12 @@ def _groups(items: list[Any], where: str) -> Iterator[list[Piece]]:
 
 def _piece(data: Any, where: str) -> Piece:
     fields = as_object(data, where)
-    kind = fields.get("type")
-    if type(kind) is str and kind in _MADE and "role" not in fields:
+    kind, role = fields.get("type"), fields.get("role")
+    # Nearly all are one of these two.
+    if role is None and type(kind) is str and kind in _MADE:
         return Piece(fields, where, kind, _MADE[kind])
+    if (kind is None or kind == "message") and type(role) is str and role in _ROLES:
+        return Piece(fields, where, "message", _WHOSE.get(role, "assistant"))
     role = optional_text_at(fields, "role", where)
     kind = optional_text_at(fields, "type", where) or ("message" if role is not None else "item_reference")
     if kind == "item_reference":
