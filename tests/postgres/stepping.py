@@ -11,14 +11,16 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, Final
 
+import psycopg
 from psycopg import Connection
 
 from tests.faults.operations import clock
 from tests.postgres.states import Database
-from turnlog.errors import TurnlogError
+from turnlog.errors import StoreUnavailableError, TurnlogError
 from turnlog.log.tokens import EstimatedTokens
 from turnlog.storage.sql import SqlRepository
 from turnlog.storage.sql.drivers.postgres import PostgresDriver, PostgresOptions
+from turnlog.storage.sql.drivers.postgres.errors import LostError
 from turnlog.storage.sql.statements import Rows, Statement
 from turnlog.testing.simulation.exploring import CRASHED, Move, StoreCall
 from turnlog.testing.simulation.stage import Actor, Stage
@@ -27,7 +29,10 @@ _GLANCE: Final = 0.000_2
 
 
 class Program:
-    """A store of its own with one connection, whose statements stop on the stage while it is ``staged``."""
+    """A store of its own with one connection, whose statements stop on the stage while there is one.
+
+    An order given there loses the connection: before the statement, or with the answer to it.
+    """
 
     def __init__(self, database: Database) -> None:
         self.stage: Stage | None = None
@@ -55,11 +60,23 @@ class Program:
     def _step(self, group: Sequence[Statement], run: Callable[[], list[Rows]]) -> list[Rows]:
         if self.stage is None:
             return run()
-        self.stage.pause(group[-1].sql)
+        fate = self.stage.pause(group[-1].sql)
+        if fate == "lost before":
+            raise self._lost()
         going = self._beside.submit(run)
         while not self._ends(going):
             self.stage.wait("row lock", partial(self._ends, going))
+        if fate == "answer lost":
+            going.result()
+            raise self._lost()
         return going.result()
+
+    def _lost(self) -> LostError:
+        """The connection is gone, and the server knows."""
+        self.die()
+        cause = StoreUnavailableError("injected: the connection is gone")
+        cause.__cause__ = psycopg.OperationalError("injected")
+        return LostError(cause)
 
     def _ends(self, going: Future[list[Rows]]) -> bool:
         """Whether the statement comes to its end; False when it is blocked."""

@@ -152,13 +152,13 @@ def test_where_the_lock_does_not_hold_the_version_check_keeps_the_log_whole(
 
 
 @contextmanager
-def fresh(admin_url: str) -> Generator[tuple[Database, list[Program]]]:
-    """A database and two programs on it."""
+def fresh(admin_url: str, programs: int = 2) -> Generator[tuple[Database, list[Program]]]:
+    """A database and programs on it."""
     with new_database(admin_url) as url:
         migrate(PostgresOptions(conninfo=url))
         database = Database(url)
-        programs = [Program(database) for _ in range(2)]
-        yield database, programs
-        for program in programs:
+        made = [Program(database) for _ in range(programs)]
+        yield database, made
+        for program in made:
             program.close()
         database.close()
