@@ -281,12 +281,16 @@ def test_a_system_instruction_in_snake_case_comes_back_so() -> None:
 
 def test_a_request_is_the_callers_own() -> None:
     data: dict[str, Any] = {"messages": [{"role": "user", "content": "hi", "x": {"y": 1}}], "metadata": {"a": 1}}
+    data["tools"] = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
     request = parse_request(data, "openai-chat")
     data["metadata"]["a"] = 2
     rendered = render_request(request)
     assert rendered["metadata"] == {"a": 1}
-    rendered["messages"][0]["x"]["y"] = 2
-    assert render_request(request)["messages"][0]["x"] == {"y": 1}
+    rendered["messages"][0]["x"]["y"] = rendered["metadata"]["a"] = 2
+    rendered["tools"][0]["function"]["parameters"]["type"] = "x"
+    again = render_request(request)
+    assert (again["messages"][0]["x"], again["metadata"]) == ({"y": 1}, {"a": 1})
+    assert again["tools"][0]["function"]["parameters"] == {"type": "object"}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from turnlog.formats.json_fields import as_object
 from turnlog.formats.loss import Loss, Notes
 from turnlog.formats.providers import PROVIDERS, ProviderForm, tools_of_calls
 from turnlog.formats.tools import ToolSpec
+from turnlog.formats.writing import copied
 from turnlog.log.json_values import storable, storable_dict
 from turnlog.log.messages import MESSAGE_CLASSES, Message, SystemMessage
 
@@ -48,7 +49,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
 def form_of(provider: str) -> ProviderForm:
     """The form of a provider's requests; raises :class:`InvalidValueError` for a name that is not known."""
-    form = PROVIDERS.get(provider)
+    form = PROVIDERS.get(provider) if isinstance(provider, str) else None
     if form is None:
         raise InvalidValueError(f"no format is called {provider!a}: choose one of {', '.join(PROVIDERS)}")
     return form
@@ -92,7 +93,7 @@ def _rendered(request: Request, provider: str, found: list[Loss] | None) -> dict
     form = form_of(provider)
     if provider == request.provider:
         notes = None if found is None else Notes()
-        written = request.rest | form.render(list(request.messages), notes)
+        written: dict[str, Any] = copied(request.rest) | form.render(list(request.messages), notes)
         _add_own_tools(request, form, written)
         if not _has_turns(request):
             _leave_empty(request, form, written)
@@ -104,7 +105,7 @@ def _rendered(request: Request, provider: str, found: list[Loss] | None) -> dict
     written = form.render(pairs.messages, notes)
     tools = request.tools or (tools_of_calls(pairs.messages) if form.needs_tools else ())
     if tools:
-        written[form.tools.key] = form.tools.render(tools)
+        written[form.tools.key] = copied(form.tools.render(tools))
     if notes is not None and found is not None:
         notes.losses += pairs.losses
         found += _sorted(notes, request, form)
@@ -119,7 +120,7 @@ def _has_turns(request: Request) -> bool:
 def _leave_empty(request: Request, form: ProviderForm, written: dict[str, Any]) -> None:
     """Where nobody says anything, the key of the messages is as it was: absent, or an empty list."""
     if form.main in request.rest:
-        written[form.main] = request.rest[form.main]
+        written[form.main] = copied(request.rest[form.main])
     elif written[form.main] in ([], form.nothing) and any(request.rest.get(key) is not None for key in form.goes_on):
         del written[form.main]
 
@@ -133,7 +134,7 @@ def _add_own_tools(request: Request, form: ProviderForm, written: dict[str, Any]
     if form.tools.parse(beside) == tools:
         return  # there is nothing to add to what stands there
     if tools or beside:
-        written[key] = form.tools.render(tools, beside)
+        written[key] = copied(form.tools.render(tools, beside))
 
 
 def _sorted(notes: Notes, request: Request, form: ProviderForm) -> list[Loss]:
