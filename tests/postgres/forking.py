@@ -13,7 +13,7 @@ from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
 from tests.concurrency.stores import opened, opened_async
-from turnlog.errors import StoreUnavailableError
+from turnlog.errors import StoreClosedError, StoreUnavailableError
 from turnlog.log.tokens import EstimatedTokens
 from turnlog.storage.opening import system_clock
 from turnlog.storage.sql import SqlRepository
@@ -118,7 +118,27 @@ def given_pool(url: str) -> None:
         assert store.version("s") == 0
 
 
-SCENARIOS: Final[dict[str, Callable[[str], Any]]] = {"threads": threads, "tasks": tasks, "given pool": given_pool}
+def closed(url: str) -> None:
+    """What was closed before the fork is closed behind it."""
+    store = opened(url)
+    store.close()
+
+    def child() -> None:
+        try:
+            store.version("s")
+        except StoreClosedError:
+            return
+        raise AssertionError
+
+    assert in_child(child) == 0
+
+
+SCENARIOS: Final[dict[str, Callable[[str], Any]]] = {
+    "threads": threads,
+    "tasks": tasks,
+    "given pool": given_pool,
+    "closed": closed,
+}
 
 if __name__ == "__main__":
     SCENARIOS[sys.argv[1]](sys.argv[2])

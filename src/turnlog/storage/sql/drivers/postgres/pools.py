@@ -16,6 +16,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from turnlog.errors import StoreClosedError, StoreUnavailableError
+from turnlog.storage.forking import watch
 from turnlog.storage.sql.drivers.postgres.loop_pool import LoopPool, session_settings
 from turnlog.storage.sql.drivers.postgres.options import PostgresOptions
 
@@ -45,11 +46,10 @@ _left_alone: Final[list[Any]] = []
 class _Process(Generic[P]):
     """What belongs to one process: its pools, by what they serve."""
 
-    def __init__(self) -> None:
-        self.number = os.getpid()
+    def __init__(self, *, is_closed: bool = False) -> None:
         self.lock = threading.Lock()
         self.pools: dict[Any, P] = {}
-        self.is_closed = False
+        self.is_closed = is_closed
 
 
 class _Given(Struct, Generic[P]):
@@ -71,6 +71,7 @@ class Pools:
         self._options = options
         self._given = None if given is None else _Given(given, os.getpid())
         self._process: _Process[ConnectionPool[Connection]] = _Process()
+        watch(self)
 
     @property
     def is_given(self) -> bool:
@@ -79,7 +80,7 @@ class Pools:
 
     def current(self) -> ConnectionPool[Connection]:
         """The pool to use here; raises ``StoreClosedError``."""
-        process = self._here()
+        process = self._process
         if process.is_closed:
             raise StoreClosedError("the store is closed")
         if self._given is not None:
@@ -105,11 +106,17 @@ class Pools:
     def _configure(self, connection: Connection) -> None:
         connection.execute(session_settings(self._options))
 
-    def _here(self) -> _Process[ConnectionPool[Connection]]:
-        if self._process.number != os.getpid():
-            _leave_alone(self._process)
-            self._process = _Process()
-        return self._process
+    def before_fork(self, seconds: float) -> None:
+        """See ``turnlog.storage.forking.Forkable``: nothing has to rest, for the child begins anew."""
+        del seconds
+
+    def after_fork_in_parent(self) -> None:
+        """See ``turnlog.storage.forking.Forkable``."""
+
+    def after_fork_in_child(self) -> None:
+        """See ``turnlog.storage.forking.Forkable``."""
+        _leave_alone(self._process)
+        self._process = _Process(is_closed=self._process.is_closed)
 
     def refresh(self) -> None:
         """Replace the connections that are broken: where one is, the others are likely to be too."""
@@ -117,7 +124,7 @@ class Pools:
 
     def close(self) -> None:
         """Close the pools that were made here."""
-        process = self._here()
+        process = self._process
         process.is_closed = True
         with process.lock:
             pools = list(process.pools.values())
@@ -133,6 +140,7 @@ class AsyncPools:
         self._options = options
         self._given = None if given is None else _Given(given, os.getpid())
         self._process: _Process[LoopPool] = _Process()
+        watch(self)
 
     @property
     def is_given(self) -> bool:
@@ -141,7 +149,7 @@ class AsyncPools:
 
     async def current(self) -> AsyncPool:
         """The pool to use here; raises ``StoreClosedError``."""
-        process = self._here()
+        process = self._process
         if process.is_closed:
             raise StoreClosedError("the store is closed")
         if self._given is not None:
@@ -155,11 +163,17 @@ class AsyncPools:
                 pool = process.pools[loop] = LoopPool(self._options)
         return pool
 
-    def _here(self) -> _Process[LoopPool]:
-        if self._process.number != os.getpid():
-            _left_alone.append(self._process)
-            self._process = _Process()
-        return self._process
+    def before_fork(self, seconds: float) -> None:
+        """See ``turnlog.storage.forking.Forkable``: nothing has to rest, for the child begins anew."""
+        del seconds
+
+    def after_fork_in_parent(self) -> None:
+        """See ``turnlog.storage.forking.Forkable``."""
+
+    def after_fork_in_child(self) -> None:
+        """See ``turnlog.storage.forking.Forkable``."""
+        _left_alone.append(self._process)
+        self._process = _Process(is_closed=self._process.is_closed)
 
     async def refresh(self) -> None:
         """Replace the connections that are broken: where one is, the others are likely to be too."""
@@ -167,7 +181,7 @@ class AsyncPools:
 
     async def close(self) -> None:
         """Close the pools that were made here, each in its own loop where that still runs."""
-        process = self._here()
+        process = self._process
         process.is_closed = True
         with process.lock:
             pools = list(process.pools.items())
