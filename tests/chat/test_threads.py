@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +18,9 @@ from tests.chat.speaking import asks, lines, logged, look_up
 from turnlog import SessionService, open_store
 from turnlog.chat import ChatClient, ChatStream, SessionAdvisors, ToolRequest, tool
 from turnlog.chat.advisor import NextToolCall
+from turnlog.chat.holding import Place
 from turnlog.compaction import TurnCountTrigger, WindowCompactionStrategy
-from turnlog.errors import InvalidReplyError, ToolDefinitionError
+from turnlog.errors import InvalidReplyError, SessionBusyError, ToolDefinitionError
 from turnlog.log.messages import ToolResult
 from turnlog.models.protocol import Delta, Prompt, Reply, StreamItem
 from turnlog.models.scripted import Line, ScriptedModel
@@ -329,6 +331,34 @@ def test_an_async_tool_is_refused_by_a_sync_client(service: SessionService) -> N
     with pytest.raises(ToolDefinitionError, match="it is async"):
         talk.client.call("hi", session_id="s", tools=[search])
     assert not service.list().sessions
+
+
+def test_a_sync_function_that_returns_a_coroutine_is_told_to_the_model() -> None:
+    def disguised(key: str) -> object:
+        return search(key)
+
+    model = ScriptedModel([asks("c1", name="disguised"), "done"])
+    ChatClient(model, tools=[disguised]).call("hi")
+    assert "it returns a coroutine: use it with AsyncChatClient" in lines(model.prompts[1].messages)[-1]
+
+
+def test_a_forked_child_holds_no_place_of_its_parents() -> None:
+    """A server that forks while a call runs: the call goes on in the parent alone."""
+    store = object()
+    place = Place(store, "s", None, None, 0)
+    place.enter()
+    child = os.fork()
+    if not child:
+        try:
+            Place(store, "s", None, None, 0).enter()
+        except BaseException:  # noqa: BLE001 - a child must not go on with the tests
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with pytest.raises(SessionBusyError):
+        Place(store, "s", None, None, 0).enter()
+    place.leave()
+    Place(store, "s", None, None, 0).enter()
 
 
 def test_a_stream_is_an_iterator_and_a_context_manager(service: SessionService) -> None:

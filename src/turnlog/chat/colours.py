@@ -45,8 +45,13 @@ async def call_tool_async(function: Callable[..., Any], arguments: dict[str, Any
 
 
 def call_tool_sync(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Call a function."""
-    return function(**arguments)
+    """Call a function; what it returns to be awaited has no loop to run in."""
+    returned = function(**arguments)
+    if inspect.iscoroutine(returned):
+        returned.close()
+        name = getattr(function, "__name__", type(function).__name__)
+        raise ToolDefinitionError(name, "it returns a coroutine: use it with AsyncChatClient")
+    return returned
 
 
 def usable_async(functions: Sequence[ToolFunction | Tool]) -> tuple[Tool, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Hashable
 from contextvars import ContextVar
@@ -140,3 +141,13 @@ class Patience:
         pause = self._pause
         self._pause = min(2 * pause, 0.1)
         return None if monotonic() + pause > self._end else pause
+
+
+def _forget_locks() -> None:
+    """In a forked child: whoever held a lock has stayed with the parent."""
+    global _thread_locks, _task_locks, _finding
+    _thread_locks, _task_locks, _finding = WeakValueDictionary(), WeakValueDictionary(), threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)

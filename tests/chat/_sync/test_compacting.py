@@ -11,9 +11,16 @@ import pytest
 
 from tests.chat._sync.talking import Talk
 from tests.chat.speaking import asks, look_up
-from turnlog import SessionService
+from turnlog import AssistantMessage, SessionService
 from turnlog.chat import ChatClient, SessionAdvisors
-from turnlog.compaction import SummarizingCompactionStrategy, SummaryRequest, TurnCountTrigger, WindowCompactionStrategy
+from turnlog.compaction import (
+    ContextWindowTrigger,
+    SummarizingCompactionStrategy,
+    SummaryRequest,
+    TurnCountTrigger,
+    WindowCompactionStrategy,
+)
+from turnlog.models.protocol import Reply, Usage
 from turnlog.models.scripted import Line, ScriptedModel
 
 LAST = WindowCompactionStrategy(last_turns=1)
@@ -122,3 +129,18 @@ def test_a_sub_agent_with_a_session_of_its_own_compacts_it(service: SessionServi
     model = ScriptedModel([asks("a", name="delegate"), asks("b", name="delegate"), "2"])
     ChatClient(model, advisors=advisors, tools=[delegate]).call("go", session_id="s")
     assert [event.is_boundary for event in service.events("sub")] == [False] * 4 + [True]
+
+
+def test_a_trigger_may_go_by_what_the_provider_reported(service: SessionService) -> None:
+    """C-2: the tokens of the last model call are kept with the reply."""
+
+    def used(text: str, tokens: int) -> Reply:
+        return Reply(message=AssistantMessage(text), usage=Usage(tokens, 1))
+
+    full = ContextWindowTrigger(0.8, 1_000)
+    talk = Talk(service, "1", used("2", 700), used("3", 800), compaction_trigger=full, compaction_strategy=LAST)
+    for said in "abc":
+        talk.client.call(said, session_id="s")
+    events = service.events("s")
+    assert [event.is_boundary for event in events] == [False] * 6 + [True]
+    assert events[5].content.metadata == {"turnlog.usage": {"input_tokens": 800, "output_tokens": 1}}

@@ -10,8 +10,8 @@ import pytest
 
 from tests.chat._sync.talking import Talk
 from tests.chat.speaking import asks, logged, look_up
-from turnlog import EventFilter, MessageType, SessionService
-from turnlog.testing.factories import assistant, calls, results, user
+from turnlog import AssistantMessage, EventFilter, MessageType, Native, ReasoningPart, SessionService
+from turnlog.testing.factories import assistant, calls, event, results, user
 
 
 @pytest.fixture
@@ -95,3 +95,19 @@ def test_a_keyword_that_cuts_a_round_costs_the_round(service: SessionService, ca
     talk.client.call("b", session_id="s", event_filter=found)
     assert talk.prompts[2] == ["user: b"]
     assert "positions 3 are" in caplog.text
+
+
+def test_case_b132_reasoning_stays_with_its_answer_or_goes_with_it(service: SessionService) -> None:
+    """What a provider must get back is sent untouched; of a call without results nothing is sent."""
+    thought = ReasoningPart(text="hm", signature="sealed")
+    original = Native("anthropic", {"content": [{"type": "thinking", "thinking": "hm", "signature": "sealed"}]})
+    whole = AssistantMessage([thought], tool_calls=asks("c1").tool_calls, native=original)
+    dead = AssistantMessage([thought], tool_calls=asks("c2").tool_calls, native=original)
+    service.create("s")
+    log = [user(1, "a"), event(2, whole), results(3, "c1"), event(4, dead), user(5, "b"), assistant(6, "1")]
+    service.append("s", log)
+    talk = Talk(service, "2")
+    talk.client.call("c", session_id="s")
+    sent = talk.model.prompts[0].messages
+    assert [each for each in sent if isinstance(each, AssistantMessage)] == [whole, AssistantMessage("1")]
+    assert sent[1].native == original
