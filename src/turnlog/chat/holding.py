@@ -145,8 +145,10 @@ class Patience:
 
 def _forget_locks() -> None:
     """In a forked child: whoever held a lock has stayed with the parent."""
-    global _thread_locks, _task_locks, _finding
-    _thread_locks, _task_locks, _finding = WeakValueDictionary(), WeakValueDictionary(), threading.Lock()
+    global _finding  # noqa: PLW0603 - a lock that may be held cannot be emptied
+    _finding = threading.Lock()
+    _thread_locks.clear()
+    _task_locks.clear()
 
 
 if hasattr(os, "register_at_fork"):
