@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+
+import pytest
+
+from tests.conftest import ROOT
 from tests.formats import looking
+from tests.formats.samples import PROVIDERS
 from turnlog import (
     AssistantMessage,
     SystemMessage,
@@ -11,7 +18,7 @@ from turnlog import (
     ToolResult,
     UserMessage,
 )
-from turnlog.formats import Request, losses, render_request
+from turnlog.formats import ProblemLevel, Request, losses, parse_request, problems, render_request
 
 
 def test_of_several_results_the_last_one_is_sent_to_another_provider() -> None:
@@ -130,3 +137,21 @@ def test_system_messages_stand_where_each_provider_has_them() -> None:
             {"role": "user", "content": "So?"},
         ],
     }
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_real_conversations_go_on_with_any_provider(provider: str) -> None:
+    """Nearly all have calls; 27 of them use an id twice."""
+    with gzip.open(ROOT / "tests" / "data" / "conversations.jsonl.gz", "rt", encoding="utf-8") as lines:
+        conversations = [json.loads(line) for line in lines]
+    seen = 0
+    for conversation in conversations:
+        request = parse_request({"messages": conversation["messages"]}, "openai-chat")
+        rendered = render_request(request, provider)
+        assert [found for found in problems(rendered, provider) if found.level is ProblemLevel.ERROR] == []
+        asked, answered = looking.calls(rendered, provider), looking.results(rendered, provider)
+        assert [call.id for call in asked] == [result.id for result in answered]
+        wanted = looking.results({"messages": conversation["messages"]}, "openai-chat")
+        assert [result.text for result in answered] == [result.text for result in wanted]
+        seen += len(asked)
+    assert seen > 500

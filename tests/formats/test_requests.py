@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from tests.formats import looking
+from tests.formats.recorded import recorded
+from tests.formats.rules.providers import provider_of
 from tests.formats.samples import PROVIDERS, accepted
 from turnlog import (
     AssistantMessage,
@@ -45,6 +47,16 @@ def test_every_accepted_request_comes_back_as_it_was(provider: str) -> None:
         assert losses(request) == [], name
         seen += 1
     assert seen > 200
+
+
+def test_every_refused_request_comes_back_too_or_breaks_a_rule() -> None:
+    """Most were refused for something else than their messages."""
+    refused = [(found, provider_of(found)) for found in recorded() if not found.is_accepted]
+    for found, provider in refused:
+        rendered = render_request(parse_request(found.request, provider))
+        broken = [problem for problem in problems(found.request, provider) if problem.level is ProblemLevel.ERROR]
+        assert rendered == found.request or broken, found.name
+    assert len(refused) > 30
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
