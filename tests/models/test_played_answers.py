@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -218,6 +219,27 @@ def test_a_stream_gives_the_reply_that_the_whole_answer_gives(played: Played, wa
     assert streamed.said == whole.said
     assert streamed.said.message.native == whole.said.message.native
     assert (streamed.text, streamed.reasoning) == ("Let me look.", "Hm, Oslo.")
+
+
+#: Words of the APIs, and what services send in their place that keep to them less strictly.
+ODD = {
+    '"finish_reason": "tool_calls"': '"finish_reason": "eos"',
+    '"stop_reason": "tool_use"': '"stop_reason": "eos"',
+    '"status": "completed"': '"status": "done"',
+}
+
+
+@each_played
+@each_way
+def test_words_that_the_sdk_does_not_know_are_no_failure(played: Played, way: Way, playing: PlayingServer) -> None:
+    """Warnings are errors here, and SDKs could warn of values that their types lack."""
+    answer = json.dumps(played.answer(way))
+    for word, odd in ODD.items():
+        answer = answer.replace(word, odd)
+    playing.play(json.loads(answer))
+    (reply,) = ask(playing, played.provider, way, Prompt(messages=(ASKED,), tools=TOOLS))
+    assert reply.said.message.text == "Let me look."
+    assert reply.said.finish_reason in {"eos", "done"}
 
 
 @each_way

@@ -96,15 +96,20 @@ def _only(conversations: list[Conversation], wanted: list[str]) -> list[Conversa
 
 def _summary(held: Held) -> str:
     facts = [
-        f"{held.requests:,} requests",
-        f"{held.model_calls:,} model calls",
-        f"{held.tool_calls:,} tool calls",
-        f"{held.events:,} events",
+        _counted(held.requests, "request"),
+        _counted(held.model_calls, "model call"),
+        _counted(held.tool_calls, "tool call"),
+        _counted(held.events, "event"),
     ]
     if held.compactions:
-        facts.append(f"{held.compactions:,} compactions")
-    facts.append(f"longest prompt {held.longest_prompt:,} messages, {held.longest_prompt_tokens:,} tokens")
+        facts.append(_counted(held.compactions, "compaction"))
+    longest = _counted(held.longest_prompt, "message")
+    facts.append(f"longest prompt {longest}, {held.longest_prompt_tokens:,} tokens")
     return f"{held.session}: {', '.join(facts)}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 class _Progressing:

@@ -56,7 +56,7 @@ class AnthropicModel:
         """Answer the prompt."""
         create = self._client.messages.create
         answer = create(**arguments_of(create, anthropic_body(self._settings, prompt)))
-        return message_reply(answer.to_dict())
+        return message_reply(answer.to_dict(warnings=False))
 
     def stream(self, prompt: Prompt) -> Iterator[StreamItem]:
         """Answer in pieces; the last item is the whole reply."""
@@ -104,7 +104,7 @@ class AsyncAnthropicModel:
         """Answer the prompt."""
         create = self._client.messages.create
         answer = await create(**arguments_of(create, anthropic_body(self._settings, prompt)))
-        return message_reply(answer.to_dict())
+        return message_reply(answer.to_dict(warnings=False))
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[StreamItem]:
         """Answer in pieces; the last item is the whole reply."""
@@ -156,7 +156,7 @@ def streamed_reply(events: Any, *, has_ended: bool) -> Reply:
     """The reply that the SDK has put together of a stream; :class:`InvalidReplyError` where it was cut off."""
     if not has_ended:
         raise cut_off("it gave no message_stop")
-    return message_reply(events.current_message_snapshot.to_dict())
+    return message_reply(events.current_message_snapshot.to_dict(warnings=False))
 
 
 def deltas_of(event: Any) -> Iterator[Delta]:

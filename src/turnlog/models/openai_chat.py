@@ -57,7 +57,7 @@ class OpenAIChatModel:
         """Answer the prompt."""
         create = self._client.chat.completions.create
         answer = create(**arguments_of(create, chat_body(self._settings, prompt, is_openai(self._client))))
-        return reply_of(parse_reply, answer.to_dict())
+        return reply_of(parse_reply, answer.to_dict(warnings=False))
 
     def stream(self, prompt: Prompt) -> Iterator[StreamItem]:
         """Answer in pieces; the last item is the whole reply."""
@@ -104,7 +104,7 @@ class AsyncOpenAIChatModel:
         """Answer the prompt."""
         create = self._client.chat.completions.create
         answer = await create(**arguments_of(create, chat_body(self._settings, prompt, is_openai(self._client))))
-        return reply_of(parse_reply, answer.to_dict())
+        return reply_of(parse_reply, answer.to_dict(warnings=False))
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[StreamItem]:
         """Answer in pieces; the last item is the whole reply."""
@@ -189,7 +189,7 @@ class ChatAssembly:
         """The whole reply; :class:`InvalidReplyError` where the stream was cut off."""
         if self._is_empty:
             raise cut_off("it was empty")
-        completion: dict[str, Any] = self._state.current_completion_snapshot.to_dict()
+        completion: dict[str, Any] = self._state.current_completion_snapshot.to_dict(warnings=False)
         choices: list[dict[str, Any]] = completion.get("choices") or []
         if not choices:
             raise cut_off("it had no choice")

@@ -55,7 +55,7 @@ class OpenAIResponsesModel:
         """Answer the prompt."""
         create = self._client.responses.create
         answer = create(**arguments_of(create, responses_body(self._settings, prompt)))
-        return response_reply(answer.to_dict())
+        return response_reply(answer.to_dict(warnings=False))
 
     def stream(self, prompt: Prompt) -> Iterator[StreamItem]:
         """Answer in pieces; the last item is the whole reply."""
@@ -101,7 +101,7 @@ class AsyncOpenAIResponsesModel:
         """Answer the prompt."""
         create = self._client.responses.create
         answer = await create(**arguments_of(create, responses_body(self._settings, prompt)))
-        return response_reply(answer.to_dict())
+        return response_reply(answer.to_dict(warnings=False))
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[StreamItem]:
         """Answer in pieces; the last item is the whole reply."""
@@ -169,9 +169,9 @@ class ResponseAssembly:
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 yield Delta(reasoning=event.delta)
             case "response.output_item.done":
-                self._items[event.output_index] = event.item.to_dict()
+                self._items[event.output_index] = event.item.to_dict(warnings=False)
             case "response.completed" | "response.incomplete" | "response.failed":
-                self._response = event.response.to_dict()
+                self._response = event.response.to_dict(warnings=False)
             case "error":
                 raise InvalidReplyError(f"the provider's stream failed: {getattr(event, 'message', '')}")
             case _:
