@@ -31,6 +31,7 @@ from turnlog.chat import (
     TurnRequest,
 )
 from turnlog.chat.advisor import AsyncNextModelCall, AsyncNextToolCall, AsyncNextTurn
+from turnlog.errors import RunMismatchError
 from turnlog.models.protocol import Reply
 from turnlog.models.scripted import AsyncScriptedModel
 
@@ -186,6 +187,29 @@ async def test_around_turn_may_run_the_turn_again(service: AsyncSessionService) 
     model = AsyncScriptedModel(["hello"])
     await AsyncChatClient(model, advisors=[Again(), *talk.advisors]).call("hi", session_id="s")
     assert await talk.log() == ["user: hi", "assistant: hello"]
+
+
+async def test_around_turn_may_say_something_else(service: AsyncSessionService) -> None:
+    """That is another run, and a turn of its own; the first is its history."""
+
+    class Improving:
+        async def around_turn(self, request: TurnRequest, call_next: AsyncNextTurn) -> ChatResult:
+            for _ in range(2):
+                draft = await call_next(request)
+                request = request.replace(messages=(UserMessage(f"Better than {draft.text}?"),))
+            return await call_next(request)
+
+    talk = Talk(service)
+    model = AsyncScriptedModel(["1", "2", "3", "4"])
+    client = AsyncChatClient(model, advisors=[Improving(), *talk.advisors])
+    result = await client.call("hi", session_id="s")
+    log = ["user: hi", "assistant: 1", "user: Better than 1?", "assistant: 2", "user: Better than 2?", "assistant: 3"]
+    assert await talk.log() == log
+    assert lines(model.prompts[2].messages) == log[:5]
+    runs = [event.run_id for event in await service.events("s")]
+    assert (len(set(runs)), runs[-1]) == (3, result.session.run_id)
+    with pytest.raises(RunMismatchError):
+        await client.call("hi", session_id="s", run_id="named")
 
 
 async def test_around_turn_may_run_a_failed_turn_again(service: AsyncSessionService) -> None:

@@ -33,6 +33,7 @@ from turnlog.chat import (
     TurnRequest,
 )
 from turnlog.chat.advisor import NextModelCall, NextToolCall, NextTurn
+from turnlog.errors import RunMismatchError
 from turnlog.models.protocol import Reply
 from turnlog.models.scripted import ScriptedModel
 
@@ -186,6 +187,29 @@ def test_around_turn_may_run_the_turn_again(service: SessionService) -> None:
     model = ScriptedModel(["hello"])
     ChatClient(model, advisors=[Again(), *talk.advisors]).call("hi", session_id="s")
     assert talk.log() == ["user: hi", "assistant: hello"]
+
+
+def test_around_turn_may_say_something_else(service: SessionService) -> None:
+    """That is another run, and a turn of its own; the first is its history."""
+
+    class Improving:
+        def around_turn(self, request: TurnRequest, call_next: NextTurn) -> ChatResult:
+            for _ in range(2):
+                draft = call_next(request)
+                request = request.replace(messages=(UserMessage(f"Better than {draft.text}?"),))
+            return call_next(request)
+
+    talk = Talk(service)
+    model = ScriptedModel(["1", "2", "3", "4"])
+    client = ChatClient(model, advisors=[Improving(), *talk.advisors])
+    result = client.call("hi", session_id="s")
+    log = ["user: hi", "assistant: 1", "user: Better than 1?", "assistant: 2", "user: Better than 2?", "assistant: 3"]
+    assert talk.log() == log
+    assert lines(model.prompts[2].messages) == log[:5]
+    runs = [event.run_id for event in service.events("s")]
+    assert (len(set(runs)), runs[-1]) == (3, result.session.run_id)
+    with pytest.raises(RunMismatchError):
+        client.call("hi", session_id="s", run_id="named")
 
 
 def test_around_turn_may_run_a_failed_turn_again(service: SessionService) -> None:

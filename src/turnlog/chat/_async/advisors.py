@@ -18,7 +18,7 @@ from turnlog.chat.request import ChatResult, ModelRequest, Outcome, TurnRequest,
 from turnlog.chat.streaming import StreamAbandonedError
 from turnlog.compaction.plan import Strategy
 from turnlog.compaction.triggers import Trigger
-from turnlog.errors import InvalidValueError
+from turnlog.errors import InvalidValueError, RunMismatchError
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.message_filter import MessageFilter, MessagePredicate, as_message_filter
 from turnlog.log.messages import AssistantMessage, Message, MessageMetadata, ToolMessage
@@ -27,6 +27,8 @@ from turnlog.service import AsyncSessionService
 
 #: How long ``close`` waits for compactions.
 _LONGEST_WAIT: Final = timedelta(seconds=30)
+#: The run id that a call was given because its caller named none.
+_OWN_RUN: Final = keys.private_key("own_run")
 _log: Final = logging.getLogger("turnlog.chat")
 
 
@@ -62,11 +64,11 @@ class AsyncSessionMemoryAdvisor:
     async def around_turn(self, request: TurnRequest, call_next: AsyncNextTurn) -> ChatResult:
         """Hold the turn for the whole call; a retry of a known run is gone on with, or answered from the log (H-8)."""
         async with AsyncSessionCall.of(self._service, request.context) as call:
+            is_own = not call.is_known_run or request.context.get(_OWN_RUN) == call.run_id
+            earlier = await self._earlier(call, request) if call.is_known_run else None
             request.context[keys.RUN_ID] = call.run_id
-            earlier = None
-            if call.is_known_run:
-                opening = [message for message in parts_of(request.messages).trailing if self._is_stored(message)]
-                earlier = await call.earlier(opening)
+            if is_own:
+                request.context[_OWN_RUN] = call.run_id
             if earlier is None:
                 return await call_next(request)
             request.context[keys.RESPONSE_EVENT_IDS] = earlier.response_event_ids
@@ -75,6 +77,17 @@ class AsyncSessionMemoryAdvisor:
             if earlier.request_event_id is not None:
                 request.context[keys.REQUEST_EVENT_ID] = earlier.request_event_id
             return _answered(earlier, request)
+
+    async def _earlier(self, call: AsyncSessionCall, request: TurnRequest) -> runs.EarlierRun | None:
+        """What is stored of the run. An advisor outside that says something else in the same call begins another."""
+        opening = [message for message in parts_of(request.messages).trailing if self._is_stored(message)]
+        try:
+            return await call.earlier(opening)
+        except RunMismatchError:
+            if request.context.get(_OWN_RUN) != call.run_id:
+                raise  # the caller has named it
+            call.begin_run()
+            return None
 
     async def around_model_call(self, request: ModelRequest, call_next: AsyncNextModelCall) -> Reply:
         """Store the end of the request, put the history before it, and store the reply."""

@@ -64,6 +64,7 @@ class AsyncSessionCall:
         self._depth = 0
         #: The version behind which the run begins; None before the turn is taken. History is what lies up to there.
         self._before: int | None = None
+        self._taken_at: int | None = None
         self._histories: dict[_HistoryKey, tuple[SystemMessage | None, tuple[Message, ...]]] = {}
         #: The messages of this run that are stored, in order, and the ids of their events.
         self.stored: list[Message] = []
@@ -235,6 +236,7 @@ class AsyncSessionCall:
     async def resume(self) -> EventList:
         """Take the turn, and go on behind what is stored of the run that the caller has named (H-8)."""
         await self.take()
+        self._taken_at = self._before
         found = await self.repository.find_events(self.session_id, run_id=self.run_id)
         events = [event for event in found if event.branch == self.branch]
         if events:
@@ -253,6 +255,13 @@ class AsyncSessionCall:
         if run.outcome is None and await self._is_superseded(events):
             raise RunSupersededError(self.session_id, self.run_id)
         return run
+
+    def begin_run(self) -> None:
+        """Behind the run that was found, begin another in the turn that is held."""
+        self.run_id = new_id()
+        self._events = RunEvents(self.session_id, self.run_id, self.branch, self.repository.clock)
+        self._before = self._taken_at
+        self.stored, self.stored_ids = [], []
 
     async def _is_superseded(self, events: EventList) -> bool:
         """Whether a newer turn has begun, or the run's events have left the view."""
