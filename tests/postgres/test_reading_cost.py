@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from tests.postgres.conftest import new_database
+from tests.postgres.states import TABLES
 from tests.postgres.test_outcomes import pool_of
 from tests.reading_cost.conftest import LENGTHS, batches
 from tests.reading_cost.metering import LONG, SHORT
@@ -89,6 +90,8 @@ def filled(admin_url: str) -> Iterator[str]:
         with psycopg.connect(url, autocommit=True) as connection:
             for statement in (*_MANY_SESSIONS, "VACUUM ANALYZE"):
                 connection.execute(statement.encode())
+            for table in TABLES:  # what a vacuum looks at would be counted too
+                connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
         yield url
 
 
@@ -158,7 +161,9 @@ _SMALL: Final[dict[str, Callable[[str], Any]]] = {
 
 @pytest.mark.parametrize("name", _SMALL)
 def test_small_calls_cost_the_same(meter: Meter, name: str) -> None:
-    costs = [meter.cost_of(_SMALL[name](session)) for session in (SHORT, LONG)]
+    # The less of two: a statement that comes first also tidies up behind those before it.
+    calls = [_SMALL[name](session) for session in (SHORT, LONG)]
+    costs = [min(meter.cost_of(call) for _ in range(2)) for call in calls]
     assert alike(*costs), costs
 
 
