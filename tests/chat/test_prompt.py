@@ -128,6 +128,25 @@ def test_other_words_media_calls_or_results_are_another_message(first: Message, 
     assert not is_same(first, second)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ('{"a": 1, "b": [2]}', '{"b":[2],"a":1}', True),
+        ('{"a": 1}', '{"a": 1.0}', False),
+        ('{"a": 1}', '{"a": true}', False),
+        ('{"a": "é"}', '{"a": "\\u00e9"}', True),
+        ('{"a"', '{"a" ', False),
+        ("", "{}", False),
+        ("[" * 100_000, "[" * 100_000 + " ", False),
+        ('"\\ud800"', '"\\ud801"', False),
+    ],
+)
+def test_how_a_calls_json_is_laid_out_takes_no_part(first: str, second: str, same: bool) -> None:  # noqa: FBT001 - parametrized
+    """Hosts read the arguments and write them anew."""
+    assert is_same(asks("c", arguments=first), asks("c", arguments=second)) is same
+    assert is_same(asks("c", arguments=first), asks("c", arguments=first))
+
+
 def test_the_status_of_a_result_takes_no_part() -> None:
     """Hosts do not hand it back."""
     failed = ToolMessage((ToolResult("c", "a", ToolStatus.ERROR, "look"),))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 from msgspec import Struct
 
 from turnlog.log.messages import AssistantMessage, Content, MediaPart, Message, SystemMessage, ToolMessage, UserMessage
@@ -54,9 +55,10 @@ def overlap(stored: Sequence[Message], before: Sequence[Message]) -> int:
 def is_same(first: Message, second: Message) -> bool:
     """Whether two messages say the same: role, joined text, media, calls and results.
 
-    Reasoning, metadata and what a provider sent besides take no part: not every host hands them back.
+    Reasoning, metadata, what a provider sent besides, and how a call's JSON is laid out take no part: not every host
+    hands them back as they were.
     """
-    return _said(first) == _said(second)
+    return first == second or _said(first) == _said(second)
 
 
 def carried_of(stored_before: int, stored_run: int, common: int, before: int) -> int | None:
@@ -124,8 +126,17 @@ def _answers(messages: Sequence[Message], reply: AssistantMessage) -> bool:
 def _said(message: Message) -> tuple[object, ...]:
     if isinstance(message, ToolMessage):
         return (message.type, tuple((result.id, result.text, _media_of(result.content)) for result in message.results))
-    calls = tuple(message.tool_calls) if isinstance(message, AssistantMessage) else ()
-    return (message.type, message.text, _media(message), calls)
+    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+    asked = tuple((call.id, call.name, _laid_out(call.arguments)) for call in calls)
+    return (message.type, message.text, _media(message), asked)
+
+
+def _laid_out(arguments: str) -> str:
+    """The arguments in one way of writing JSON; as they are where they are none."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(arguments), order="sorted").decode()
+    except (ValueError, RecursionError, OverflowError):
+        return arguments
 
 
 def _media(message: Message) -> tuple[MediaPart, ...]:
