@@ -47,7 +47,9 @@ def open_files(folder: Path) -> list[str]:
 
 
 def own_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("turnlog")]
+    # The one that renews leases is the process's own, and ends some seconds after the last turn.
+    mine = ("turnlog-reader", "turnlog-writer")
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(mine)]
 
 
 class Users:

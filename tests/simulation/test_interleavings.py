@@ -144,12 +144,14 @@ def again_after_a_crash(pair: Pair, ending: Ending, path: Path, serial: list[Ser
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # thousands of runs, and the machine may be busy
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_every_interleaving_is_an_order(pair: Pair, template: Path, folder: Path) -> None:
     assert check(pair, template, folder / "interleaved.db", crashes=False) > 10
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # the same
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_so_is_every_interleaving_with_a_crash_anywhere(pair: Pair, template: Path, folder: Path) -> None:
     assert check(pair, template, folder / "interleaved.db", crashes=True) > 50
