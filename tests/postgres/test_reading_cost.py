@@ -163,8 +163,9 @@ _SMALL: Final[dict[str, Callable[[str], Any]]] = {
 def test_small_calls_cost_the_same(meter: Meter, name: str) -> None:
     # The least of some: a statement may also tidy up behind those before it.
     calls = [_SMALL[name](session) for session in (SHORT, LONG)]
-    costs = [min(meter.cost_of(call) for _ in range(4)) for call in calls]
-    assert alike(*costs), costs
+    short, long = [min(meter.cost_of(call) for _ in range(4)) for call in calls]
+    # A session's row that was written to often has left versions behind, however long its log is.
+    assert long <= short or alike(short, long), (short, long)
 
 
 def test_appending_costs_the_same_at_any_length(filled: str) -> None:
