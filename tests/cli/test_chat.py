@@ -9,7 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import pytest
 from llmock.scenarios import Fail, StreamFault
@@ -161,6 +162,15 @@ def test_a_provider_that_refuses_is_one_line_and_a_code(turnlog: CommandLine, st
     assert stored(turnlog) == [UserMessage("Hi")]
 
 
+@pytest.mark.parametrize("provider", ["openai", "responses", "anthropic"])
+def test_a_stream_that_breaks_off_is_one_line_and_a_code(
+    provider: str, turnlog: CommandLine, stand_in: LLMockServer
+) -> None:
+    stand_in.state.scenarios.add(Say(text="Half of this is lost."), StreamFault("disconnect", after_chunks=4))
+    turnlog.fails(12, "chat", "s", *model_options(stand_in, provider), stdin=b"Hi\n")
+    assert stored(turnlog) == [UserMessage("Hi")]
+
+
 def test_a_server_that_is_not_there_is_one_line_and_a_code(turnlog: CommandLine) -> None:
     url = "http://127.0.0.1:9/v1"
     assert url in turnlog.fails(12, "chat", "--base-url", url, stdin=b"Hi\n")
@@ -222,6 +232,16 @@ class Dialogue:
         os.close(slave)
         self.seen = ""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._master)
+
     def until(self, text: str) -> None:
         """Read until this has appeared behind what was seen before."""
         start = len(self.seen)
@@ -246,28 +266,26 @@ class Dialogue:
                     break
             except OSError:
                 break
-        code = self._process.wait(30)
-        os.close(self._master)
-        return code
+        return self._process.wait(30)
 
 
 def test_ctrl_c_stops_a_reply_and_ctrl_d_ends_the_chat(turnlog: CommandLine, stand_in: LLMockServer) -> None:
     """H-7: what had come of the reply is stored and marked; the next turn goes on."""
     stand_in.state.scenarios.add(Say(text="Once there was a bear that never stopped."), Say(text="Here I am."))
     stand_in.state.scenarios.add(StreamFault("stall", after_chunks=6, stall_seconds=60))
-    dialogue = Dialogue("s", *model_options(stand_in, "openai"), store=turnlog.store)
-    dialogue.until("Ctrl-D ends")
-    dialogue.type("A story!\n")
-    dialogue.until("Once ")
-    dialogue.type("\x03")
-    dialogue.until("stopped.")
-    dialogue.type("Well?\n")
-    dialogue.until("Here I am.")
-    dialogue.type("/nonsense\n")
-    dialogue.until("there is no command /nonsense")
-    dialogue.type("\x04")
-    dialogue.until("to go on: turnlog chat s")
-    assert dialogue.end() == 0
+    with Dialogue("s", *model_options(stand_in, "openai"), store=turnlog.store) as dialogue:
+        dialogue.until("Ctrl-D ends")
+        dialogue.type("A story!\n")
+        dialogue.until("Once ")
+        dialogue.type("\x03")
+        dialogue.until("stopped.")
+        dialogue.type("Well?\n")
+        dialogue.until("Here I am.")
+        dialogue.type("/nonsense\n")
+        dialogue.until("there is no command /nonsense")
+        dialogue.type("\x04")
+        dialogue.until("to go on: turnlog chat s")
+        assert dialogue.end() == 0
 
     with SessionService.open(f"sqlite:{turnlog.store}") as service:
         events = service.events("s")
@@ -281,13 +299,13 @@ def test_ctrl_c_stops_a_reply_and_ctrl_d_ends_the_chat(turnlog: CommandLine, sta
 def test_lines_break_between_words_at_a_terminal(turnlog: CommandLine, stand_in: LLMockServer) -> None:
     words = " ".join(f"word{number:02}" for number in range(30))
     stand_in.state.scenarios.add(Say(text=words))
-    dialogue = Dialogue("s", *model_options(stand_in, "openai"), store=turnlog.store)
-    dialogue.until("Ctrl-D ends")
-    dialogue.type("Words!\n")
-    dialogue.until("word29")
-    dialogue.type("/quit\n")
-    dialogue.until("to go on")
-    assert dialogue.end() == 0
+    with Dialogue("s", *model_options(stand_in, "openai"), store=turnlog.store) as dialogue:
+        dialogue.until("Ctrl-D ends")
+        dialogue.type("Words!\n")
+        dialogue.until("word29")
+        dialogue.type("/quit\n")
+        dialogue.until("to go on")
+        assert dialogue.end() == 0
     lines = dialogue.seen[dialogue.seen.index("word00") : dialogue.seen.index("word29") + 6].split("\r\n")
     assert len(lines) == 4
     assert " ".join(lines) == words

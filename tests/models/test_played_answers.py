@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Struct
 
 from tests.models.playing_server import PlayingServer
-from tests.models.providers import PROVIDERS, WAYS, Answer, Provider, Way, asked, each_way
+from tests.models.providers import PROVIDERS, WAYS, Answer, Chat, Provider, Way, asked, each_way
 from turnlog import ReasoningPart, ToolMessage, ToolResult, UserMessage
+from turnlog.chat import tool
 from turnlog.errors import InvalidReplyError
 from turnlog.formats import ProblemLevel, ToolSpec, problems
 from turnlog.models import Prompt, Reply, Usage
@@ -185,6 +187,30 @@ def test_reasoning_is_kept_and_handed_back_untouched(played: Played, way: Way, p
     message = answer.said.message
     result = ToolMessage((ToolResult(message.tool_calls[0].id, "rain"),))
     ask(playing, played.provider, way, Prompt(messages=(ASKED, message, result), tools=TOOLS))
+
+    sent = playing.bodies[-1]
+    items = sent.get("messages") or sent["input"]
+    assert items[1 : 1 + len(played.handed_back)] == played.handed_back
+    assert [each for each in problems(sent, played.provider.form) if each.level is ProblemLevel.ERROR] == []
+
+
+def weather(city: str) -> str:
+    """The weather."""
+    return f"{city}: rain"
+
+
+@each_played
+@each_way
+def test_reasoning_comes_back_from_the_store_untouched(
+    played: Played, way: Way, playing: PlayingServer, tmp_path: Path
+) -> None:
+    """V-1: a later turn, in another process as far as the store knows, is sent what the provider sent."""
+    url = playing.url if played.provider is ANTHROPIC else f"{playing.url}/v1"
+    talk = Chat(played.provider, way, f"sqlite:{tmp_path}/chat.db", base_url=url, api_key="k")
+    playing.play(played.answer(way), played.answer(way))
+    tools = [tool(weather, return_direct=True)]
+    talk.say("The weather in Oslo?", tools)
+    talk.say("And now?", tools)
 
     sent = playing.bodies[-1]
     items = sent.get("messages") or sent["input"]

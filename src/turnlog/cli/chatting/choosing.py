@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
@@ -63,6 +64,8 @@ _CLASSES: Final = {
     Provider.RESPONSES: ("openai", "OpenAIError", OpenAIResponsesModel),
     Provider.ANTHROPIC: ("anthropic", "AnthropicError", AnthropicModel),
 }
+#: What the SDKs speak HTTP by, the newer and the older.
+_HTTP_LIBRARIES: Final = ("httpx2", "httpx")
 _NO_MODEL: Final = (
     "no model: a recorded example answers, whatever you say. For a model name one (--provider, --model, --base-url, "
     f"OPENAI_API_KEY, ANTHROPIC_API_KEY), or install a small one: {INSTALL}"
@@ -95,7 +98,9 @@ class ReportingModel:
         package, root, _ = _CLASSES[provider]
         self._model = model
         self._provider = provider
-        self._error: type[Exception] = getattr(sdk(package), root)
+        # A connection that breaks in the middle of a stream is an error of the SDK's HTTP library.
+        transports = [sys.modules[name].HTTPError for name in _HTTP_LIBRARIES if name in sys.modules]
+        self._errors: tuple[type[Exception], ...] = (getattr(sdk(package), root), *transports)
 
     def generate(self, prompt: Prompt) -> Reply:
         """Answer the prompt."""
@@ -111,7 +116,7 @@ class ReportingModel:
     def _reporting(self) -> Generator[None]:
         try:
             yield
-        except self._error as error:
+        except self._errors as error:
             raise ModelUnavailableError(f"{self._provider.value}: {error}") from error
 
 
