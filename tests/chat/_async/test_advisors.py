@@ -12,8 +12,6 @@ from turnlog import (
     AssistantMessage,
     AsyncSessionService,
     InvalidValueError,
-    SystemMessage,
-    ToolMessage,
     ToolResult,
     ToolStatus,
     UserMessage,
@@ -25,6 +23,7 @@ from turnlog.chat import (
     AsyncSessionMemoryAdvisor,
     AsyncSessionTurnAdvisor,
     ChatResult,
+    MessageFilter,
     ModelRequest,
     Outcome,
     ToolRequest,
@@ -171,6 +170,21 @@ async def test_an_advisor_may_say_the_same_again_behind_a_reply(service: AsyncSe
         *("user: go on", "assistant: 3"),
     ]
     assert [len(prompt.messages) for prompt in model.prompts] == [1, 3, 5]
+
+
+async def test_the_request_event_is_that_of_the_last_model_call(service: AsyncSessionService) -> None:
+    """H-5: absent where nothing of its request was stored, though an earlier one's was."""
+
+    class Hinting:
+        async def around_model_call(self, request: ModelRequest, call_next: AsyncNextModelCall) -> Reply:
+            reply = await call_next(request)
+            return await call_next(request.replace(messages=(*request.messages, reply.message, UserMessage("hint"))))
+
+    talk = Talk(service, message_filter=~MessageFilter.contains_text("hint"))
+    client = AsyncChatClient(AsyncScriptedModel(["1", "2"]), advisors=[Hinting(), *talk.advisors])
+    result = await client.call("hi", session_id="s")
+    assert result.session.request_event_id is None
+    assert await talk.log() == ["user: hi", "assistant: 1", "assistant: 2"]
 
 
 async def test_around_turn_may_run_the_turn_again(service: AsyncSessionService) -> None:
@@ -325,10 +339,11 @@ async def test_memory_alone_gives_history_without_direct_results(
 
 async def test_the_turn_advisor_alone_stores_nothing(service: AsyncSessionService) -> None:
     """Seed 004: nothing of the conversation; the session is made."""
-    model = AsyncScriptedModel([asks("c1"), "1", "2"])
-    client = AsyncChatClient(model, advisors=[AsyncSessionTurnAdvisor(service)], tools=[look_up])
+    model = AsyncScriptedModel([asks("c1"), "1", "2", asks("c2", name="hand_over")])
+    client = AsyncChatClient(model, advisors=[AsyncSessionTurnAdvisor(service)], tools=[look_up, DIRECT])
     result = await client.call("a", session_id="s", session_metadata={"team": "a"})
     await client.call("b", session_id="s")
+    assert (await client.call("c", session_id="s")).outcome is Outcome.DIRECT
     assert await service.events("s") == []
     assert model.prompts[2].messages == (UserMessage("b"),)
     assert RESPONSE_EVENT_IDS not in result.context
@@ -354,45 +369,3 @@ async def test_without_advisors_there_is_no_session() -> None:
     await client.call("a")
     await client.call("b")
     assert model.prompts[1].messages == (UserMessage("b"),)
-
-
-class TestInAnotherLoop:
-    """The memory advisor around the model calls of a loop that is not ours: its ``around_turn`` is never called."""
-
-    async def ask(
-        self, memory: AsyncSessionMemoryAdvisor, model: AsyncScriptedModel, *said: Any, **context: Any
-    ) -> Reply:
-        async def call_next(request: ModelRequest) -> Reply:
-            return await model.generate(request.prompt())
-
-        named = AsyncSessionAdvisors.session("s") | context
-        return await memory.around_model_call(ModelRequest(messages=said, context=named), call_next)
-
-    async def test_a_loop_that_sends_the_turn_so_far(self, service: AsyncSessionService) -> None:
-        """Seed 004: only the history before the overlap is prepended."""
-        memory, model = AsyncSessionMemoryAdvisor(service), AsyncScriptedModel(["0", asks("c1"), "1"])
-        await self.ask(memory, model, UserMessage("before"))
-        asked = await self.ask(memory, model, UserMessage("a"))
-        found = ToolMessage((ToolResult("c1", "found"),))
-        await self.ask(memory, model, UserMessage("a"), asked.message, found)
-        before = (UserMessage("before"), AssistantMessage("0"), UserMessage("a"))
-        assert model.prompts[2].messages == (*before, asked.message, found)
-        assert len(await service.events("s")) == 6
-
-    @pytest.mark.parametrize("run", [{}, {"turnlog_run_id": "r"}])
-    async def test_a_loop_that_sends_the_last_tool_result_alone(
-        self, service: AsyncSessionService, run: dict[str, str]
-    ) -> None:
-        """Seed 004: a loop with its own history off; the turn so far comes from the log, a blank stand-in goes."""
-
-        memory, model = AsyncSessionMemoryAdvisor(service), AsyncScriptedModel(["0", asks("c1"), asks("c2"), "1"])
-        await self.ask(memory, model, UserMessage("before"))
-        blank = SystemMessage("")
-        await self.ask(memory, model, blank, UserMessage("a"), **run)
-        first, second = (ToolMessage((ToolResult(call_id, "found"),)) for call_id in ("c1", "c2"))
-        await self.ask(memory, model, blank, first, **run)
-        await self.ask(memory, model, blank, second, **run)
-        before = (UserMessage("before"), AssistantMessage("0"), UserMessage("a"))
-        assert model.prompts[2].messages == (*before, asks("c1"), first)
-        assert model.prompts[3].messages == (*before, asks("c1"), first, asks("c2"), second)
-        assert len(await service.events("s")) == 8

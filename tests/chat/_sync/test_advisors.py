@@ -10,20 +10,12 @@ import pytest
 
 from tests.chat._sync.talking import Talk, metadata_of
 from tests.chat.speaking import DIRECT, asks, lines, look_up
-from turnlog import (
-    AssistantMessage,
-    InvalidValueError,
-    SessionService,
-    SystemMessage,
-    ToolMessage,
-    ToolResult,
-    ToolStatus,
-    UserMessage,
-)
+from turnlog import AssistantMessage, InvalidValueError, SessionService, ToolResult, ToolStatus, UserMessage
 from turnlog.chat import (
     RESPONSE_EVENT_IDS,
     ChatClient,
     ChatResult,
+    MessageFilter,
     ModelRequest,
     Outcome,
     SessionAdvisors,
@@ -171,6 +163,21 @@ def test_an_advisor_may_say_the_same_again_behind_a_reply(service: SessionServic
         *("user: go on", "assistant: 3"),
     ]
     assert [len(prompt.messages) for prompt in model.prompts] == [1, 3, 5]
+
+
+def test_the_request_event_is_that_of_the_last_model_call(service: SessionService) -> None:
+    """H-5: absent where nothing of its request was stored, though an earlier one's was."""
+
+    class Hinting:
+        def around_model_call(self, request: ModelRequest, call_next: NextModelCall) -> Reply:
+            reply = call_next(request)
+            return call_next(request.replace(messages=(*request.messages, reply.message, UserMessage("hint"))))
+
+    talk = Talk(service, message_filter=~MessageFilter.contains_text("hint"))
+    client = ChatClient(ScriptedModel(["1", "2"]), advisors=[Hinting(), *talk.advisors])
+    result = client.call("hi", session_id="s")
+    assert result.session.request_event_id is None
+    assert talk.log() == ["user: hi", "assistant: 1", "assistant: 2"]
 
 
 def test_around_turn_may_run_the_turn_again(service: SessionService) -> None:
@@ -325,10 +332,11 @@ def test_memory_alone_gives_history_without_direct_results(
 
 def test_the_turn_advisor_alone_stores_nothing(service: SessionService) -> None:
     """Seed 004: nothing of the conversation; the session is made."""
-    model = ScriptedModel([asks("c1"), "1", "2"])
-    client = ChatClient(model, advisors=[SessionTurnAdvisor(service)], tools=[look_up])
+    model = ScriptedModel([asks("c1"), "1", "2", asks("c2", name="hand_over")])
+    client = ChatClient(model, advisors=[SessionTurnAdvisor(service)], tools=[look_up, DIRECT])
     result = client.call("a", session_id="s", session_metadata={"team": "a"})
     client.call("b", session_id="s")
+    assert client.call("c", session_id="s").outcome is Outcome.DIRECT
     assert service.events("s") == []
     assert model.prompts[2].messages == (UserMessage("b"),)
     assert RESPONSE_EVENT_IDS not in result.context
@@ -354,41 +362,3 @@ def test_without_advisors_there_is_no_session() -> None:
     client.call("a")
     client.call("b")
     assert model.prompts[1].messages == (UserMessage("b"),)
-
-
-class TestInAnotherLoop:
-    """The memory advisor around the model calls of a loop that is not ours: its ``around_turn`` is never called."""
-
-    def ask(self, memory: SessionMemoryAdvisor, model: ScriptedModel, *said: Any, **context: Any) -> Reply:
-        def call_next(request: ModelRequest) -> Reply:
-            return model.generate(request.prompt())
-
-        named = SessionAdvisors.session("s") | context
-        return memory.around_model_call(ModelRequest(messages=said, context=named), call_next)
-
-    def test_a_loop_that_sends_the_turn_so_far(self, service: SessionService) -> None:
-        """Seed 004: only the history before the overlap is prepended."""
-        memory, model = SessionMemoryAdvisor(service), ScriptedModel(["0", asks("c1"), "1"])
-        self.ask(memory, model, UserMessage("before"))
-        asked = self.ask(memory, model, UserMessage("a"))
-        found = ToolMessage((ToolResult("c1", "found"),))
-        self.ask(memory, model, UserMessage("a"), asked.message, found)
-        before = (UserMessage("before"), AssistantMessage("0"), UserMessage("a"))
-        assert model.prompts[2].messages == (*before, asked.message, found)
-        assert len(service.events("s")) == 6
-
-    @pytest.mark.parametrize("run", [{}, {"turnlog_run_id": "r"}])
-    def test_a_loop_that_sends_the_last_tool_result_alone(self, service: SessionService, run: dict[str, str]) -> None:
-        """Seed 004: a loop with its own history off; the turn so far comes from the log, a blank stand-in goes."""
-
-        memory, model = SessionMemoryAdvisor(service), ScriptedModel(["0", asks("c1"), asks("c2"), "1"])
-        self.ask(memory, model, UserMessage("before"))
-        blank = SystemMessage("")
-        self.ask(memory, model, blank, UserMessage("a"), **run)
-        first, second = (ToolMessage((ToolResult(call_id, "found"),)) for call_id in ("c1", "c2"))
-        self.ask(memory, model, blank, first, **run)
-        self.ask(memory, model, blank, second, **run)
-        before = (UserMessage("before"), AssistantMessage("0"), UserMessage("a"))
-        assert model.prompts[2].messages == (*before, asks("c1"), first)
-        assert model.prompts[3].messages == (*before, asks("c1"), first, asks("c2"), second)
-        assert len(service.events("s")) == 8

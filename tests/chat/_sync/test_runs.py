@@ -117,7 +117,8 @@ def test_missing_results_are_made_by_running_the_calls(
             raise ConnectionError
         return append(session_id, events, **options)
 
-    talk = Talk(service, asks("c1", "c2", name="note"), "done", tools=[note])
+    limits = Limits(rounds=1, calls=2)  # what the first attempt has asked for is asked for once
+    talk = Talk(service, asks("c1", "c2", name="note"), "done", tools=[note], limits=limits)
     with monkeypatch.context() as patch:
         patch.setattr(service.repository, "append", failing)
         with pytest.raises(ConnectionError):
@@ -180,6 +181,16 @@ def test_the_ids_of_a_run_depend_on_nothing_else(service: SessionService) -> Non
     talk.client.call("hi", session_id="s", run_id="r")
     talk.client.call("hi", session_id="t", run_id="r")
     assert [event.id for event in stored(service)] == [event.id for event in service.events("t")]
+
+
+def test_a_run_on_another_branch_is_another_run(service: SessionService) -> None:
+    """A sub-agent may be given its caller's run id."""
+    talk = Talk(service, "1", "2")
+    talk.client.call("a", session_id="s", run_id="r")
+    talk.client.call("b", session_id="s", run_id="r", branch="x")
+    assert talk.client.call("a", session_id="s", run_id="r").text == "1"
+    assert talk.client.call("b", session_id="s", run_id="r", branch="x").text == "2"
+    assert len(stored(service)) == 4
 
 
 @pytest.mark.parametrize("finished", [True, False])
