@@ -134,8 +134,8 @@ class AsyncSqlRepository:
     async def update(self, session_id: str, change: SessionChange) -> Session:
         """See the protocol."""
         check_name("session id", session_id)
-        settings = await self.open()
-        return await self._driver.write(lambda _: sessions.update(session_id, change, settings.indexed, self._now()))
+        _ = await self.open()
+        return await self._driver.write(lambda _: sessions.update(session_id, change, self._now()))
 
     async def delete(self, session_id: str) -> bool:
         """See the protocol."""

@@ -132,8 +132,8 @@ class SqlRepository:
     def update(self, session_id: str, change: SessionChange) -> Session:
         """See the protocol."""
         check_name("session id", session_id)
-        settings = self.open()
-        return self._driver.write(lambda _: sessions.update(session_id, change, settings.indexed, self._now()))
+        _ = self.open()
+        return self._driver.write(lambda _: sessions.update(session_id, change, self._now()))
 
     def delete(self, session_id: str) -> bool:
         """See the protocol."""

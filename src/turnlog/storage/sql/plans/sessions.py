@@ -1,4 +1,7 @@
-"""Plans of the operations on sessions: create, find, list, update, delete, sweep."""
+"""Plans of the operations on sessions: create, find, list, update, delete, sweep.
+
+Which keys are indexed is read where it is written by: another process may have had an index filled since.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from turnlog.storage.protocol import SessionPage
 from turnlog.storage.rules import Lease, indexed_values, is_gone
 from turnlog.storage.sql import rows
 from turnlog.storage.sql import statements as sql
+from turnlog.storage.sql.plans.indexing import read_keys
 from turnlog.storage.sql.plans.plan import Plan, StoreSettings
 from turnlog.storage.sql.statements import Row, Statement
 
@@ -30,7 +34,7 @@ def find(session_id: str, now: datetime) -> Plan[Session | None]:
 
 def create(session: Session, settings: StoreSettings, now: datetime) -> Plan[int]:
     """Insert the session, in place of the remains of an expired one; returns its key."""
-    attributes = indexed_values(session, settings.indexed)
+    attributes = indexed_values(session, (yield from read_keys()))
     head = yield Statement(sql.HEAD_LOCKED, (session.id,))
     if head:
         there = rows.head(head[0])
@@ -44,8 +48,9 @@ def create(session: Session, settings: StoreSettings, now: datetime) -> Plan[int
     return key
 
 
-def update(session_id: str, change: SessionChange, indexed: tuple[str, ...], now: datetime) -> Plan[Session]:
+def update(session_id: str, change: SessionChange, now: datetime) -> Plan[Session]:
     """Apply the change to the session as it is inside this transaction."""
+    indexed = yield from read_keys()
     yield Statement(sql.HEAD_LOCKED, (session_id,))
     found = yield Statement(sql.SESSION, (session_id,))
     if not found:
