@@ -22,7 +22,8 @@ class LocalModel:
     """A ``ChatModel`` over an OpenAI-compatible endpoint, with nothing but the standard library."""
 
     def __init__(self, url: str) -> None:
-        self._url = f"{url}/v1/chat/completions"
+        self.base_url = f"{url}/v1"
+        self._url = f"{self.base_url}/chat/completions"
 
     def generate(self, prompt: Prompt) -> Reply:
         body = {"messages": render(prompt.messages), "temperature": 0, "seed": 1, **prompt.options}
