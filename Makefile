@@ -14,7 +14,7 @@ lint: ## the checks without the tests
 soak: ## the long tests: minutes to hours
 	TURNLOG_HYPOTHESIS=soak scripts/test -m soak --timeout 0
 
-local-model: ## compaction by a small language model on this machine
+local-model: ## compaction and a conversation by a small language model on this machine
 	scripts/local-model
 
 cross-check: ## the rules of chat completions against those that mistral-common checks
