@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tests.models.playing_server import PlayingServer
 from tests.models.providers import PROVIDERS, WAYS, Answer, Chat, Provider, Way, asked, each_way
-from turnlog import ReasoningPart, ToolMessage, ToolResult, UserMessage
+from turnlog import ReasoningPart, ToolCall, ToolMessage, ToolResult, UserMessage
 from turnlog.chat import tool
 from turnlog.errors import InvalidReplyError
 from turnlog.formats import ProblemLevel, ToolSpec, problems
@@ -266,6 +266,55 @@ def test_words_that_the_sdk_does_not_know_are_no_failure(played: Played, way: Wa
     (reply,) = ask(playing, played.provider, way, Prompt(messages=(ASKED,), tools=TOOLS))
     assert reply.said.message.text == "Let me look."
     assert reply.said.finish_reason in {"eos", "done"}
+
+
+def _calls(*pieces: dict[str, Any]) -> list[Any]:
+    """A stream of pieces of calls, each with its arguments."""
+    head = {"id": "c1", "created": 1, "model": "m", "object": "chat.completion.chunk"}
+    deltas: list[dict[str, Any]] = [{"tool_calls": [piece]} for piece in pieces]
+    chunks = [head | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    last = head | {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    return [*chunks, last, "[DONE]"]
+
+
+def _piece(arguments: str, name: str | None = None, **fields: Any) -> dict[str, Any]:
+    function = {"arguments": arguments} | ({} if name is None else {"name": name})
+    return fields | {"function": function}
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way.is_streamed], ids=str)
+@pytest.mark.parametrize(
+    "stream",
+    [
+        _calls(
+            _piece("{", "f", index=0, id="a"),
+            _piece("}", index=0),
+            _piece("{", "g", index=1, id="b"),
+            _piece("}", index=1),
+        ),
+        _calls(_piece("{}", "f", id="a"), _piece("{}", "g", id="b")),
+        _calls(_piece("{", "f", id="a"), _piece("}"), _piece("{}", "g", id="b")),
+        _calls(
+            _piece("{", "f", index=0, id="a"),
+            _piece("}", index=0),
+            _piece("{", "g", index=0, id="b"),
+            _piece("}", index=0, id=""),
+        ),
+        _calls(
+            _piece("{", "f", index=0, id="a"),
+            _piece("{", "g", index=1, id="b"),
+            _piece("}", index=1, id="b"),
+            _piece("}", index=0, id="a"),
+        ),
+    ],
+    ids=["as documented", "no numbers", "pieces without numbers", "the same number", "ids in each piece"],
+)
+def test_parallel_calls_are_told_apart_however_a_service_numbers_them(
+    stream: list[Any], way: Way, playing: PlayingServer
+) -> None:
+    playing.play(stream)
+    (answer,) = ask(playing, CHAT, way, Prompt(messages=(ASKED,), tools=TOOLS))
+    assert answer.said.message.tool_calls == (ToolCall("a", "f", "{}"), ToolCall("b", "g", "{}"))
 
 
 @each_way

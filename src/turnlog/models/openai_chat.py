@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -164,6 +164,7 @@ class ChatAssembly:
 
     def __init__(self) -> None:
         self._state: Any = sdk("openai.lib.streaming.chat").ChatCompletionStreamState()
+        self._calls = _CallNumbers()
         self._is_empty = True
 
     def add(self, chunk: Any) -> Iterator[Delta]:
@@ -171,6 +172,9 @@ class ChatAssembly:
         if getattr(chunk, "object", None) not in {"chat.completion.chunk", "", None}:
             return  # some services send notes of their own in between
         try:
+            for choice in chunk.choices:
+                if not choice.index and choice.delta is not None:
+                    self._calls.number(choice.delta.tool_calls or ())
             self._state.handle_chunk(chunk)
         except _UNFIT as error:
             raise InvalidReplyError(f"the provider's stream cannot be put together: {error}") from error
@@ -196,6 +200,29 @@ class ChatAssembly:
         if not choices[0].get("finish_reason"):
             raise cut_off("it gave no finish reason")
         return reply_of(parse_reply, completion | {"choices": [_as_sent(choices[0])]})
+
+
+class _CallNumbers:
+    """Numbers the calls of a stream where a service leaves that out, or gives all of them the same number."""
+
+    def __init__(self) -> None:
+        self._ids: list[str] = []
+        self._by_number: dict[int | None, int] = {}
+
+    def number(self, pieces: Iterable[Any]) -> None:
+        """Set the number of each piece: a new id begins a call, and what has no id goes on with one."""
+        for piece in pieces:
+            if not piece.id:
+                piece.index = self._by_number.get(piece.index, len(self._ids) - 1)
+                continue
+            if piece.id in self._ids:
+                place = self._ids.index(piece.id)
+                piece.id = None  # pieces of a text are joined, and so would the id be
+            else:
+                place = len(self._ids)
+                self._ids.append(piece.id)
+            self._by_number[piece.index] = place
+            piece.index = place
 
 
 def _as_sent(choice: dict[str, Any]) -> dict[str, Any]:
