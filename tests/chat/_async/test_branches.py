@@ -11,6 +11,7 @@ from tests.chat.guarding import check_pairing
 from tests.chat.speaking import asks, line, prompts
 from turnlog import AsyncSessionService, EventFilter, InvalidValueError, SessionBusyError, Turn, UserMessage
 from turnlog.chat import AsyncChatClient, AsyncSessionAdvisors, ToolContext
+from turnlog.chat.holding import ACTIVE
 from turnlog.models.protocol import Prompt
 from turnlog.models.scripted import AsyncScriptedModel
 from turnlog.testing.factories import assistant, calls, results, user
@@ -241,3 +242,4 @@ async def test_the_turn_is_given_back_however_the_call_ends(service: AsyncSessio
     with pytest.raises(InvalidValueError):
         await talk.client.call("c", session_id="s")
     await hasty.append_message("s", UserMessage("between"))
+    assert ACTIVE.get() is None

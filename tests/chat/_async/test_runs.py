@@ -10,7 +10,7 @@ from tests.chat._async.talking import Talk
 from tests.chat.speaking import DIRECT, asks, look_up
 from turnlog import AsyncSessionService, MessageType, SessionEvent, ToolMessage, ToolResult, UserMessage
 from turnlog.chat import Limits, Outcome, ToolContext
-from turnlog.errors import InvalidValueError, RunMismatchError, RunSupersededError
+from turnlog.errors import AppendOutcomeUnknownError, InvalidValueError, RunMismatchError, RunSupersededError
 from turnlog.log.message_filter import MessageFilter
 from turnlog.models.scripted import Line
 from turnlog.testing.factories import user
@@ -191,6 +191,28 @@ async def test_a_run_on_another_branch_is_another_run(service: AsyncSessionServi
     assert (await talk.client.call("a", session_id="s", run_id="r")).text == "1"
     assert (await talk.client.call("b", session_id="s", run_id="r", branch="x")).text == "2"
     assert len(await stored(service)) == 4
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+async def test_a_lost_answer_to_an_append_is_settled_by_the_ids(
+    service: AsyncSessionService, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """R-14: it may have been stored or not; appending again is safe, and the call goes on."""
+    append, appends = service.repository.append, 0
+
+    async def losing(session_id: str, events: Any, **options: Any) -> Any:
+        nonlocal appends
+        appends += 1
+        done = await append(session_id, events, **options)
+        if appends == number:
+            raise AppendOutcomeUnknownError(session_id, tuple(event.id for event in events))
+        return done
+
+    monkeypatch.setattr(service.repository, "append", losing)
+    talk = Talk(service, asks("c1"), "done", tools=[look_up])
+    assert (await talk.client.call("hi", session_id="s")).text == "done"
+    assert await talk.log() == ["user: hi", "assistant: calls c1", "tool c1: found c1", "assistant: done"]
+    assert appends == 5
 
 
 @pytest.mark.parametrize("finished", [True, False])

@@ -13,6 +13,7 @@ from tests.chat.guarding import check_pairing
 from tests.chat.speaking import asks, line, prompts
 from turnlog import EventFilter, InvalidValueError, SessionBusyError, SessionService, Turn, UserMessage
 from turnlog.chat import ChatClient, SessionAdvisors, ToolContext
+from turnlog.chat.holding import ACTIVE
 from turnlog.models.protocol import Prompt
 from turnlog.models.scripted import ScriptedModel
 from turnlog.testing.factories import assistant, calls, results, user
@@ -239,3 +240,4 @@ def test_the_turn_is_given_back_however_the_call_ends(service: SessionService) -
     with pytest.raises(InvalidValueError):
         talk.client.call("c", session_id="s")
     hasty.append_message("s", UserMessage("between"))
+    assert ACTIVE.get() is None
