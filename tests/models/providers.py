@@ -135,6 +135,25 @@ class Chat:
                 deltas = [delta async for delta in stream]
                 return Answer(await stream.result(), deltas)
 
+    def begin(self, said: str) -> str:
+        """One call whose stream is left behind the first words; which these are."""
+        if self._way.is_async:
+            return asyncio.run(self._begin_async(said))
+        make, name, arguments = self._make
+        with make(name, **arguments) as model, SessionService.open(self._store) as service:
+            client = ChatClient(model, advisors=SessionAdvisors(service))
+            with client.stream(said, session_id="s") as stream:
+                return next(stream).text
+
+    async def _begin_async(self, said: str) -> str:
+        make, name, arguments = self._make
+        async with make(name, **arguments) as model, AsyncSessionService.open(self._store) as service:
+            client = AsyncChatClient(model, advisors=AsyncSessionAdvisors(service))
+            async with client.stream(said, session_id="s") as stream:
+                async for delta in stream:
+                    return delta.text
+        return ""
+
     def log(self) -> list[Message]:
         """All that is stored."""
         with SessionService.open(self._store) as service:

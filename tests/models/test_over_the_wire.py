@@ -161,3 +161,18 @@ def test_a_stream_that_breaks_off_is_no_reply_and_the_next_turn_goes_on(
     assert talk.log() == [UserMessage("Tell me.")]
     assert talk.say("Again.").said.text == "Here I am."
     assert not faults(bodies(stand_in)[-1], provider.form)
+
+
+@each_provider
+@pytest.mark.parametrize("way", [way for way in WAYS if way.is_streamed], ids=str)
+def test_a_stream_that_is_left_ends_its_connection_and_the_next_turn_goes_on(
+    provider: Provider, way: Way, stand_in: LLMockServer, chat: Chats
+) -> None:
+    """H-7: the provider is in the middle of its answer, and would be for a minute."""
+    stand_in.state.scenarios.add(Say(text="Half of this is never read by you."), Say(text="Here I am."))
+    stand_in.state.scenarios.add(StreamFault("stall", after_chunks=6, stall_seconds=60))
+    talk = chat(provider, way)
+    assert talk.begin("Tell me.")
+    assert talk.log() == [UserMessage("Tell me.")]
+    assert talk.say("Again.").said.text == "Here I am."
+    assert not faults(bodies(stand_in)[-1], provider.form)
