@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ import pytest
 
 from tests.chat._sync.talking import Talk
 from turnlog import SessionService, open_store
+from turnlog.chat.colours import Background
 from turnlog.compaction import SummarizingCompactionStrategy, SummaryRequest, TurnCountTrigger, WindowCompactionStrategy
 
 #: So long a test waits for what must happen; only a failing one waits it out.
@@ -92,3 +94,19 @@ def test_a_compaction_that_cannot_be_started_is_logged(
     talk = Talk(service, "1", executor=executor, **options)
     assert talk.client.call("a", session_id="s").text == "1"
     assert "session 's': its compaction cannot be started" in caplog.text
+
+
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    """A server that forks after its first call: the child's compactions run, and its ``close`` waits for no others."""
+    background = Background(None)
+    background.start(lambda: None)
+    assert background.wait(PATIENCE)
+    child = os.fork()
+    if not child:
+        try:
+            done = threading.Event()
+            background.start(done.set)
+            os._exit(0 if background.wait(PATIENCE) and done.is_set() else 2)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

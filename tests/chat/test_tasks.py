@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Sequence
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from datetime import timedelta
 from typing import Any
 
@@ -14,12 +14,20 @@ import pytest
 from tests.chat._async.talking import Talk
 from tests.chat.gates import PATIENCE, Gate, Hanging, cancelled, check_next_turn
 from tests.chat.speaking import asks, lines, logged, look_up
-from turnlog import AppendResult, AsyncSessionService, SessionEvent, Turn, open_async_store
-from turnlog.chat import AsyncChatClient, AsyncSessionAdvisors, ToolRequest, tool
+from turnlog import (
+    AppendResult,
+    AsyncSessionService,
+    InvalidValueError,
+    SessionBusyError,
+    SessionEvent,
+    Turn,
+    open_async_store,
+)
+from turnlog.chat import AsyncChatClient, AsyncSessionAdvisors, ToolContext, ToolRequest, tool
 from turnlog.chat.advisor import AsyncNextToolCall
 from turnlog.compaction import SummarizingCompactionStrategy, SummaryRequest, TurnCountTrigger, WindowCompactionStrategy
 from turnlog.log.messages import ToolResult
-from turnlog.models.scripted import AsyncScriptedModel, Line
+from turnlog.models.scripted import AsyncScriptedModel, Line, ScriptedModel
 from turnlog.testing.factories import user
 
 LONG = "so much was said " * 50
@@ -294,3 +302,28 @@ async def test_a_second_call_on_a_branch_waits_for_the_first(service: AsyncSessi
         *("[x] user: do a", "[x] assistant: did it"),
         *("[x] user: do b", "[x] assistant: did it"),
     ]
+
+
+async def test_what_is_made_for_threads_is_refused() -> None:
+    """When the client is made."""
+    model: Any = ScriptedModel(["1"])
+    with pytest.raises(InvalidValueError, match="ScriptedModel is a model for threads: use it with ChatClient"):
+        AsyncChatClient(model)
+
+
+async def test_a_token_without_its_context_does_not_share_the_holders_branch(service: AsyncSessionService) -> None:
+    """H-12: one call at a time per branch, though nothing says here that the second is made from inside the first."""
+    refused: list[str] = []
+    talk = Talk(service, asks("c1", name="intrude"), "1", "2")
+
+    async def intrude(key: str, context: ToolContext) -> str:
+        async def call() -> None:
+            with pytest.raises(SessionBusyError):
+                await talk.client.call("me too", session_id="s", turn=context.turn)
+            refused.append((await talk.client.call("me too", session_id="s", turn=context.turn, branch="x")).text)
+
+        await asyncio.create_task(call(), context=Context())
+        return key
+
+    await talk.client.call("go", session_id="s", tools=[intrude])
+    assert refused == ["1"]

@@ -16,11 +16,17 @@ from tests.chat._sync.talking import Talk
 from tests.chat.guarding import check_pairing
 from tests.chat.speaking import asks, lines, logged, look_up
 from turnlog import SessionService, open_store
-from turnlog.chat import ChatClient, ChatStream, SessionAdvisors, ToolRequest, tool
+from turnlog.chat import (
+    ChatClient,
+    ChatStream,
+    SessionAdvisors,
+    ToolContext,
+    ToolRequest,
+)
 from turnlog.chat.advisor import NextToolCall
 from turnlog.chat.holding import Place
 from turnlog.compaction import TurnCountTrigger, WindowCompactionStrategy
-from turnlog.errors import InvalidReplyError, SessionBusyError, ToolDefinitionError
+from turnlog.errors import InvalidReplyError, SessionBusyError
 from turnlog.log.messages import ToolResult
 from turnlog.models.protocol import Delta, Prompt, Reply, StreamItem
 from turnlog.models.scripted import Line, ScriptedModel
@@ -311,37 +317,6 @@ def test_what_a_finished_call_has_left_running_begins_a_turn_of_its_own(service:
     assert talk.log()[-2:] == ["user: later", "assistant: 2"]
 
 
-async def search(key: str) -> str:
-    """An async function."""
-    return key
-
-
-class Searching:
-    async def __call__(self, key: str) -> str:
-        return key
-
-
-def test_an_async_tool_is_refused_by_a_sync_client(service: SessionService) -> None:
-    """When the client is made, or before a call has done anything: it has no loop to run in."""
-    with pytest.raises(ToolDefinitionError, match="'search': it is async: use it with AsyncChatClient"):
-        ChatClient(ScriptedModel([]), tools=[search])
-    with pytest.raises(ToolDefinitionError, match="it is async"):
-        ChatClient(ScriptedModel([]), tools=[tool(Searching(), name="searching")])
-    talk = Talk(service, "never")
-    with pytest.raises(ToolDefinitionError, match="it is async"):
-        talk.client.call("hi", session_id="s", tools=[search])
-    assert not service.list().sessions
-
-
-def test_a_sync_function_that_returns_a_coroutine_is_told_to_the_model() -> None:
-    def disguised(key: str) -> object:
-        return search(key)
-
-    model = ScriptedModel([asks("c1", name="disguised"), "done"])
-    ChatClient(model, tools=[disguised]).call("hi")
-    assert "it returns a coroutine: use it with AsyncChatClient" in lines(model.prompts[1].messages)[-1]
-
-
 def test_a_forked_child_holds_no_place_of_its_parents() -> None:
     """A server that forks while a call runs: the call goes on in the parent alone."""
     store = object()
@@ -359,6 +334,25 @@ def test_a_forked_child_holds_no_place_of_its_parents() -> None:
         Place(store, "s", None, None, 0).enter()
     place.leave()
     Place(store, "s", None, None, 0).enter()
+
+
+def test_a_token_without_its_context_does_not_share_the_holders_branch(service: SessionService) -> None:
+    """H-12: one call at a time per branch, though nothing says here that the second is made from inside the first."""
+    refused: list[str] = []
+    talk = Talk(service, asks("c1", name="intrude"), "1", "2")
+
+    def intrude(key: str, context: ToolContext) -> str:
+        def call() -> None:
+            with pytest.raises(SessionBusyError):
+                talk.client.call("me too", session_id="s", turn=context.turn)
+            refused.append(talk.client.call("me too", session_id="s", turn=context.turn, branch="x").text)
+
+        in_thread(call).join(PATIENCE)
+        return key
+
+    talk.client.call("go", session_id="s", tools=[intrude])
+    assert refused == ["1"]
+    assert talk.log()[2:] == ["[x] user: me too", "[x] assistant: 1", "tool c1: c1", "assistant: 2"]
 
 
 def test_a_stream_is_an_iterator_and_a_context_manager(service: SessionService) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from turnlog.chat.request import ChatResult, ModelRequest, ToolRequest, TurnRequest
 from turnlog.errors import InvalidValueError
@@ -83,14 +83,15 @@ class AsyncToolCallAdvisor(Protocol):
 Advisor: TypeAlias = TurnAdvisor | ModelCallAdvisor | ToolCallAdvisor
 AsyncAdvisor: TypeAlias = AsyncTurnAdvisor | AsyncModelCallAdvisor | AsyncToolCallAdvisor
 
-_SCOPES = ("around_turn", "around_model_call", "around_tool_call")
+#: What an advisor may wrap.
+SCOPES: Final = ("around_turn", "around_model_call", "around_tool_call")
 
 
 def check_advisors(advisors: Sequence[object]) -> None:
     """Refuse what wraps nothing: it would be left out without a word."""
     for advisor in advisors:
-        if not any(callable(getattr(advisor, scope, None)) for scope in _SCOPES):
-            raise InvalidValueError(f"{type(advisor).__name__} is no advisor: it has none of {', '.join(_SCOPES)}")
+        if not any(callable(getattr(advisor, scope, None)) for scope in SCOPES):
+            raise InvalidValueError(f"{type(advisor).__name__} is no advisor: it has none of {', '.join(SCOPES)}")
 
 
 def wrapped(advisors: Sequence[object], scope: str, innermost: Callable[[Q], R]) -> Callable[[Q], R]:

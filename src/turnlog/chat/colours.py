@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
@@ -11,8 +12,9 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+from turnlog.chat.advisor import SCOPES
 from turnlog.chat.tools import Tool, ToolFunction, tools_by_name
-from turnlog.errors import ToolDefinitionError
+from turnlog.errors import InvalidValueError, ToolDefinitionError
 
 T = TypeVar("T")
 
@@ -34,6 +36,21 @@ async def shielded(work: Coroutine[Any, Any, T]) -> T:
 def done(work: T) -> T:
     """In a thread the work is done already."""
     return work
+
+
+def check_fitting_async(model: object, advisors: Sequence[object]) -> None:
+    """Refuse what is certainly made for threads, when the client is made."""
+    del advisors  # a plain function may return something to await
+    if inspect.isgeneratorfunction(getattr(model, "stream", None)):
+        raise InvalidValueError(f"{type(model).__name__} is a model for threads: use it with ChatClient")
+
+
+def check_fitting_sync(model: object, advisors: Sequence[object]) -> None:
+    """Refuse what is certainly made for tasks, when the client is made."""
+    scopes = ((model, "generate", "model"), *((each, scope, "advisor") for each in advisors for scope in SCOPES))
+    for part, name, what in scopes:
+        if inspect.iscoroutinefunction(getattr(part, name, None)):
+            raise InvalidValueError(f"{type(part).__name__} is an async {what}: use it with AsyncChatClient")
 
 
 async def call_tool_async(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -105,6 +122,8 @@ class Background:
 
     def __init__(self, executor: Executor | None) -> None:
         self._executor = executor
+        self._own: Executor | None = None
+        self._process = 0
         self._running: set[Future[Any]] = set()
         self._lock = threading.Lock()
 
@@ -112,11 +131,17 @@ class Background:
         """Begin it. What it raises must be its own concern."""
         context = copy_context()
         with self._lock:
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(4, "turnlog-compaction")
-            future = self._executor.submit(context.run, work)
+            future = self._threads().submit(context.run, work)
             self._running.add(future)
         future.add_done_callback(self._ended)
+
+    def _threads(self) -> Executor:
+        if self._executor is not None:
+            return self._executor
+        if self._own is None or self._process != os.getpid():  # the threads stayed with the parent, and what they ran
+            self._own, self._process = ThreadPoolExecutor(4, "turnlog-compaction"), os.getpid()
+            self._running = set()
+        return self._own
 
     def _ended(self, future: Future[Any]) -> None:
         with self._lock:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from turnlog.chat import context as keys
 from turnlog.chat._async.tool_loop import AsyncToolLoop
 from turnlog.chat.advisor import AsyncAdvisor, AsyncNextModelCall, check_advisors, wrapped
-from turnlog.chat.colours import usable_async
+from turnlog.chat.colours import check_fitting_async, usable_async
 from turnlog.chat.limits import Limits
 from turnlog.chat.output import OutputType, with_output
 from turnlog.chat.request import ChatResult, ModelRequest, TurnRequest, messages_of
@@ -50,6 +50,7 @@ class AsyncChatClient:
         executor: Executor | None = None,
     ) -> None:
         check_advisors(advisors)
+        check_fitting_async(model, advisors)
         self._model = model
         self._advisors = tuple(advisors)
         self._system = system

@@ -127,11 +127,18 @@ class AsyncSessionCall:
         self.turn = joined or HeldTurn(self.repository, self.session_id, new_id())
         self._may_hold = False
         self._heartbeat: AsyncHeartbeat | None = None
-        branch, token = (None, None) if self.owns_turn else (self.branch, self.turn.token)
-        seconds = self.service.turn_wait.total_seconds()
-        self._place = AsyncPlace(self.repository, self.session_id, branch, token, seconds)
-        await self._place.enter()
+        await self._enter_places()
         self._active = ACTIVE.set(ActiveCall(self.turn, self.branch, caller))
+
+    async def _enter_places(self) -> None:
+        """Be alone on the branch within the turn, and first, with a turn of our own, on the session."""
+        seconds = self.service.turn_wait.total_seconds()
+        wanted: list[tuple[str | None, str | None]] = [(None, None)] if self.owns_turn else []
+        self._places: list[AsyncPlace] = []
+        for branch, token in (*wanted, (self.branch, self.turn.token)):
+            place = AsyncPlace(self.repository, self.session_id, branch, token, seconds)
+            await place.enter()
+            self._places.append(place)
 
     async def _asked_turn(self, token: str) -> HeldTurn | None:
         """The turn of another process; None if it is over, and a turn of our own begins."""
@@ -154,7 +161,8 @@ class AsyncSessionCall:
                     return await self._release()
             return True
         finally:
-            await self._place.leave()
+            for place in self._places:
+                await place.leave()
 
     async def _release(self) -> bool:
         try:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from turnlog.chat import context as keys
 from turnlog.chat._sync.tool_loop import ToolLoop
 from turnlog.chat.advisor import Advisor, NextModelCall, check_advisors, wrapped
-from turnlog.chat.colours import usable_sync
+from turnlog.chat.colours import check_fitting_sync, usable_sync
 from turnlog.chat.limits import Limits
 from turnlog.chat.output import OutputType, with_output
 from turnlog.chat.request import ChatResult, ModelRequest, TurnRequest, messages_of
@@ -52,6 +52,7 @@ class ChatClient:
         executor: Executor | None = None,
     ) -> None:
         check_advisors(advisors)
+        check_fitting_sync(model, advisors)
         self._model = model
         self._advisors = tuple(advisors)
         self._system = system

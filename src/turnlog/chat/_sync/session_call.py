@@ -129,11 +129,18 @@ class SessionCall:
         self.turn = joined or HeldTurn(self.repository, self.session_id, new_id())
         self._may_hold = False
         self._heartbeat: Heartbeat | None = None
-        branch, token = (None, None) if self.owns_turn else (self.branch, self.turn.token)
-        seconds = self.service.turn_wait.total_seconds()
-        self._place = Place(self.repository, self.session_id, branch, token, seconds)
-        self._place.enter()
+        self._enter_places()
         self._active = ACTIVE.set(ActiveCall(self.turn, self.branch, caller))
+
+    def _enter_places(self) -> None:
+        """Be alone on the branch within the turn, and first, with a turn of our own, on the session."""
+        seconds = self.service.turn_wait.total_seconds()
+        wanted: list[tuple[str | None, str | None]] = [(None, None)] if self.owns_turn else []
+        self._places: list[Place] = []
+        for branch, token in (*wanted, (self.branch, self.turn.token)):
+            place = Place(self.repository, self.session_id, branch, token, seconds)
+            place.enter()
+            self._places.append(place)
 
     def _asked_turn(self, token: str) -> HeldTurn | None:
         """The turn of another process; None if it is over, and a turn of our own begins."""
@@ -156,7 +163,8 @@ class SessionCall:
                     return self._release()
             return True
         finally:
-            self._place.leave()
+            for place in self._places:
+                place.leave()
 
     def _release(self) -> bool:
         try:

@@ -1,0 +1,67 @@
+"""H-9, H-13: what is made for tasks does not fit a sync client, and is refused before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.chat._sync.talking import Talk
+from tests.chat.speaking import asks, lines
+from turnlog import AsyncSessionService, SessionService, open_store
+from turnlog.chat import (
+    AsyncSessionAdvisors,
+    ChatClient,
+    tool,
+)
+from turnlog.errors import InvalidValueError, ToolDefinitionError
+from turnlog.models.scripted import AsyncScriptedModel, ScriptedModel
+
+
+@pytest.fixture
+def service() -> Iterator[SessionService]:
+    with SessionService(open_store("memory:"), turn_wait=timedelta()) as opened:
+        yield opened
+
+
+async def search(key: str) -> str:
+    """An async function."""
+    return key
+
+
+class Searching:
+    async def __call__(self, key: str) -> str:
+        return key
+
+
+def test_an_async_tool_is_refused_by_a_sync_client(service: SessionService) -> None:
+    """When the client is made, or before a call has done anything: it has no loop to run in."""
+    with pytest.raises(ToolDefinitionError, match="'search': it is async: use it with AsyncChatClient"):
+        ChatClient(ScriptedModel([]), tools=[search])
+    with pytest.raises(ToolDefinitionError, match="it is async"):
+        ChatClient(ScriptedModel([]), tools=[tool(Searching(), name="searching")])
+    talk = Talk(service, "never")
+    with pytest.raises(ToolDefinitionError, match="it is async"):
+        talk.client.call("hi", session_id="s", tools=[search])
+    assert not service.list().sessions
+
+
+def test_a_sync_function_that_returns_a_coroutine_is_told_to_the_model() -> None:
+    def disguised(key: str) -> object:
+        return search(key)
+
+    model = ScriptedModel([asks("c1", name="disguised"), "done"])
+    ChatClient(model, tools=[disguised]).call("hi")
+    assert "it returns a coroutine: use it with AsyncChatClient" in lines(model.prompts[1].messages)[-1]
+
+
+def test_what_is_made_for_tasks_is_refused() -> None:
+    """When the client is made: as it is, it would answer with a coroutine."""
+    model: Any = AsyncScriptedModel(["1"])
+    with pytest.raises(InvalidValueError, match="AsyncScriptedModel is an async model: use it with AsyncChatClient"):
+        ChatClient(model)
+    advisors: Any = AsyncSessionAdvisors(AsyncSessionService.open("memory:"))
+    with pytest.raises(InvalidValueError, match="AsyncSessionTurnAdvisor is an async advisor"):
+        ChatClient(ScriptedModel(["1"]), advisors=advisors)
