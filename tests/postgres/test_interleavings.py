@@ -13,10 +13,12 @@ from tests.postgres.states import Database
 from tests.postgres.stepping import Program, Run
 from tests.simulation.test_interleavings import PAIRS, Pair, Serial, append, is_serial, plain
 from turnlog.errors import BrokenInvariantError, TurnlogError
+from turnlog.storage.changes import SessionChange
 from turnlog.storage.sql import statements as sql
 from turnlog.storage.sql.drivers.postgres import PostgresOptions, _sync
 from turnlog.storage.sql.drivers.postgres.dialect import for_server
 from turnlog.storage.sql.drivers.postgres.migrating import migrate
+from turnlog.testing import factories
 from turnlog.testing.simulation.exploring import CRASHED, Ending, explore_runs
 from turnlog.testing.simulation.operations import answer_of
 
@@ -29,6 +31,21 @@ OTHERS = [pair for pair in PAIRS if pair.name not in NAMED]
 
 #: Batches take two steps each, and more when they wait.
 BATCHES = Pair("batch x batch", append(12, 2), append(20, 3))
+
+
+#: An index that is filled while sessions come and change: none of them may be left out of it.
+FILLING = (
+    Pair(
+        "fill_index x create",
+        lambda store: store.fill_index("team"),
+        lambda store: store.create(factories.session("new", metadata={"team": "blue"})),
+    ),
+    Pair(
+        "fill_index x update",
+        lambda store: store.fill_index("team"),
+        lambda store: store.update("s", SessionChange(set={"team": "blue"})),
+    ),
+)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +106,7 @@ def check(pair: Pair, database: Database, programs: list[Program], *, crashes: b
     return count
 
 
-@pytest.mark.parametrize("pair", [BATCHES, *ORDINARY], ids=lambda pair: pair.name)
+@pytest.mark.parametrize("pair", [BATCHES, *ORDINARY, *FILLING], ids=lambda pair: pair.name)
 def test_every_interleaving_is_an_order(pair: Pair, prepared: Database, programs: list[Program]) -> None:
     assert check(pair, prepared, programs, crashes=False) > 5
 
@@ -101,7 +118,7 @@ def test_so_is_every_interleaving_with_a_crash_anywhere(prepared: Database, prog
 
 @pytest.mark.soak
 @pytest.mark.parametrize("crashes", [False, True])
-@pytest.mark.parametrize("pair", [BATCHES, *ORDINARY, *OTHERS], ids=lambda pair: pair.name)
+@pytest.mark.parametrize("pair", [BATCHES, *ORDINARY, *FILLING, *OTHERS], ids=lambda pair: pair.name)
 def test_every_pair_of_calls(pair: Pair, prepared: Database, programs: list[Program], *, crashes: bool) -> None:
     assert check(pair, prepared, programs, crashes=crashes) > 5
 

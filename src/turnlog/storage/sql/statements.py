@@ -66,6 +66,8 @@ REMOVE_EXPIRED = (
     f" AND {_EXPIRED}"
 )
 
+#: On a server: wait until nobody is writing a session, and keep others from it; SQLite's writers are alone already.
+LOCK_SESSIONS = "SELECT 1 /*LOCK TABLE session IN EXCLUSIVE MODE*/"
 ANY_SESSION = "SELECT 1 FROM session LIMIT 1"
 SESSIONS_BEHIND = (
     f"SELECT {SESSION_COLUMNS}, s.key FROM session s JOIN session_document d ON d.session_key = s.key"

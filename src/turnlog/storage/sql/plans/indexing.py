@@ -1,4 +1,8 @@
-"""Plans of the metadata index: which keys a store indexes, and filling the index for a new one (V-2)."""
+"""Plans of the metadata index: which keys a store indexes, and filling the index for a new one (V-2).
+
+A write to a session reads the keys when it has touched the session, and a change of the keys waits until no such write
+is under way: so no session is left out that comes or changes meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,7 @@ def add_keys(wanted: Sequence[str]) -> Plan[tuple[str, ...]]:
     missing = [key for key in indexed_keys(wanted) if key not in known]
     if not missing:
         return known
+    yield Statement(sql.LOCK_SESSIONS)
     if (yield Statement(sql.ANY_SESSION)):
         raise IndexNotBuiltError(tuple(missing))
     yield from _save((*known, *missing))
@@ -39,6 +44,7 @@ def add_keys(wanted: Sequence[str]) -> Plan[tuple[str, ...]]:
 
 def fill(key: str) -> Plan[tuple[int, tuple[str, ...]]]:
     """Index all sessions by ``key`` and keep the index from now on; returns how many have a value, and all keys."""
+    yield Statement(sql.LOCK_SESSIONS)
     known = yield from read_keys()
     if key in known:
         return 0, known

@@ -34,8 +34,8 @@ def find(session_id: str, now: datetime) -> Plan[Session | None]:
 
 def create(session: Session, settings: StoreSettings, now: datetime) -> Plan[int]:
     """Insert the session, in place of the remains of an expired one; returns its key."""
-    attributes = indexed_values(session, (yield from read_keys()))
     head = yield Statement(sql.HEAD_LOCKED, (session.id,))
+    attributes = indexed_values(session, (yield from read_keys()))
     if head:
         there = rows.head(head[0])
         if not there.is_gone(now):
@@ -50,8 +50,8 @@ def create(session: Session, settings: StoreSettings, now: datetime) -> Plan[int
 
 def update(session_id: str, change: SessionChange, now: datetime) -> Plan[Session]:
     """Apply the change to the session as it is inside this transaction."""
-    indexed = yield from read_keys()
     yield Statement(sql.HEAD_LOCKED, (session_id,))
+    indexed = yield from read_keys()
     found = yield Statement(sql.SESSION, (session_id,))
     if not found:
         raise SessionNotFoundError(session_id)

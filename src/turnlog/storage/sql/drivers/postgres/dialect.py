@@ -10,12 +10,16 @@ from typing import Final
 from turnlog.storage.sql.statements import LAST_LANE, NEXT_LANE
 
 _MARK: Final = re.compile(r"\?")
+_LOCK: Final = re.compile(r"SELECT 1 /\*(LOCK TABLE .*)\*/")
 _ORDER: Final = re.compile(r"ORDER BY position (?:ASC|DESC)")
 
 
 @lru_cache(maxsize=1_024)
 def for_server(sql: str) -> bytes:
     """A statement with numbered parameters, the row lock that SQLite does without, and lanes that are merged."""
+    lock = _LOCK.fullmatch(sql)
+    if lock is not None:
+        return lock[1].encode()
     numbers = count(1)
     numbered = _MARK.sub(lambda _: f"${next(numbers)}", sql).replace("/*FOR UPDATE*/", "FOR UPDATE")
     if LAST_LANE in numbered:
