@@ -103,6 +103,25 @@ async def test_so_it_is_for_tasks(store: SessionRepository, proxy: Proxy, batch:
         assert ids(store.events("s")) == ids(batch)
 
 
+def test_competitors_do_not_send_an_append_the_long_way_round(
+    store: SessionRepository, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has waited for the session's row goes by its newest version, in the same statement."""
+    with opened(url, pool_max=4) as through, ThreadPoolExecutor(4) as pool, psycopg.connect(url) as holder:
+        through.version("s")
+
+        def refuse(*_: object) -> None:
+            raise AssertionError("an append took a transaction")
+
+        monkeypatch.setattr(PostgresDriver, "write", refuse)
+        holder.execute("SELECT FROM session FOR UPDATE")
+        pending = [pool.submit(through.append, "s", [factories.user(number)]) for number in range(1, 5)]
+        wait_until_blocked(url, 4)
+        holder.rollback()
+        assert sorted(each.result(20).version for each in pending) == [1, 2, 3, 4]
+    assert len(store.events("s")) == 4
+
+
 def test_a_commit_that_never_arrives_has_stored_nothing(store: SessionRepository, proxy: Proxy) -> None:
     """So the append is made again, a few times; then it has failed, for certain."""
     with opened(proxy.url) as through:
