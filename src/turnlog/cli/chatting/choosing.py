@@ -53,12 +53,15 @@ class Chosen(Struct, frozen=True):
     provider: Provider
     tools: Sequence[Tool] = ()
     requests: Sequence[Sequence[UserMessage]] = ()
+    #: Instructions, where the user gives none.
+    system: str | None = None
     #: Tokens that a view may have before it is compacted, where the model takes few.
     budget: int | None = None
 
 
-#: An answer of the small model ends before it runs in circles for long.
-_LOCAL_OPTIONS: Final[dict[str, Any]] = {"max_tokens": 200, "temperature": 0.4, "repeat_penalty": 1.15}
+#: An answer of the small model ends before it runs in circles for long; it is least wrong when it is told little.
+_LOCAL_OPTIONS: Final[dict[str, Any]] = {"max_tokens": 200, "temperature": 0}
+_LOCAL_SYSTEM: Final = "You are a helpful assistant."
 _CLASSES: Final = {
     Provider.OPENAI: ("openai", "OpenAIError", OpenAIChatModel),
     Provider.RESPONSES: ("openai", "OpenAIError", OpenAIResponsesModel),
@@ -157,7 +160,8 @@ def _local(stack: ExitStack) -> Chosen:
     url = stack.enter_context(local_server(path))
     model = OpenAIChatModel("smollm2", base_url=url, options=_LOCAL_OPTIONS)
     stack.callback(model.close)
-    return Chosen(ReportingModel(model, Provider.OPENAI), "SmolLM2-135M", Provider.LOCAL, budget=CONTEXT // 2)
+    reporting = ReportingModel(model, Provider.OPENAI)
+    return Chosen(reporting, "SmolLM2-135M", Provider.LOCAL, system=_LOCAL_SYSTEM, budget=CONTEXT // 2)
 
 
 def _example() -> Chosen:

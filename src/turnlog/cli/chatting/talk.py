@@ -59,7 +59,7 @@ class Talk:
         self._client = ChatClient(
             chosen.model,
             advisors=(*advisors, CallNotes(on_call)),
-            system=system,
+            system=chosen.system if system is None else system,
             tools=chosen.tools,
             tools_at_once=1,
         )
@@ -92,7 +92,9 @@ class Talk:
         window = WindowCompactionStrategy(last_turns=turns)
         strategy: Strategy = window
         if not self.chosen.requests:
-            strategy = SummarizingCompactionStrategy(chat_summarizer(self.chosen.model), window)
+            most = None if self.chosen.budget is None else self.chosen.budget // 10
+            summarize = chat_summarizer(self.chosen.model)
+            strategy = SummarizingCompactionStrategy(summarize, window, max_summary_tokens=most)
         return self.service.compact(self.session_id, strategy)
 
     def fork(self, new_id: str | None) -> Session:
