@@ -137,6 +137,20 @@ def test_an_executor_that_is_shut_down_is_an_error_and_no_wait(service: SessionS
     stream.close()
 
 
+def test_a_stream_whose_executor_is_shut_down_before_it_begins_is_over(service: SessionService) -> None:
+    go_on = threading.Event()
+    executor = ThreadPoolExecutor(1)
+    executor.submit(go_on.wait, PATIENCE)
+    client = ChatClient(ScriptedModel(["never"]), advisors=SessionAdvisors(service), executor=executor)
+    with client.stream("a", session_id="s") as stream:
+        executor.shutdown(wait=False, cancel_futures=True)
+        with pytest.raises(InvalidReplyError, match="left before it had ended"):
+            stream.result()
+    go_on.set()
+    executor.shutdown()
+    assert not service.list().sessions
+
+
 def test_the_callers_context_variables_are_seen_everywhere(service: SessionService) -> None:
     """In tools, side by side and alone, in advisors, in streams; H-13."""
     seen: list[str] = []

@@ -136,9 +136,15 @@ class ChatStream:
             if self._executor is None:
                 threading.Thread(target=self._work, args=(outcome,), name="turnlog-stream", daemon=True).start()
             else:
-                self._executor.submit(self._work, outcome)
+                submitted = self._executor.submit(self._work, outcome)
+                submitted.add_done_callback(lambda done: self._give_up(outcome) if done.cancelled() else None)
             self._outcome = outcome
         return self._outcome
+
+    def _give_up(self, outcome: Future[ChatResult]) -> None:
+        """The executor was shut down before the call's turn came."""
+        outcome.set_exception(_left())
+        self._handover.end()
 
     def _work(self, outcome: Future[ChatResult]) -> None:
         try:
