@@ -31,9 +31,11 @@ def new_database(admin_url: str) -> Generator[str]:
     name = f"turnlog_test_{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(admin_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
-    yield urlunsplit(urlsplit(admin_url)._replace(path=f"/{name}"))
-    with psycopg.connect(admin_url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    try:
+        yield urlunsplit(urlsplit(admin_url)._replace(path=f"/{name}"))
+    finally:
+        with psycopg.connect(admin_url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 _numbers = count(1)

@@ -202,6 +202,10 @@ def test_a_url_says_how_the_store_is_used_and_its_password_is_shown_nowhere() ->
     assert made.conninfo == "postgresql://me:secret@db:5433,other/chats?sslmode=require"
     assert made.place == "postgresql://db:5433,other/chats"
     assert "secret" not in repr(made) + str(made)
+    on_a_socket = options_of("postgresql:///chats?host=/run/postgresql&pool_max=2&password=a+b%20c")
+    assert on_a_socket.conninfo == "postgresql:///chats?host=/run/postgresql&password=a+b%20c"
+    assert on_a_socket.place == "postgresql://the local server/chats"
+    assert options_of("postgresql://db/chats").conninfo == "postgresql://db/chats"
     for wrong in ("pool_max=many", "pool_min=9&pool_max=2", "lock_timeout=-1"):
         with pytest.raises(InvalidValueError):
             options_of(f"postgresql://db/chats?{wrong}")

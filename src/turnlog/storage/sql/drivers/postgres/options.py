@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
@@ -54,19 +54,20 @@ _OWN: Final[dict[str, Callable[[str], Any]]] = {
 
 
 def options_of(url: str) -> PostgresOptions:
-    """The options in a store's URL: ours are taken out of its query, the rest is libpq's."""
-    parts = urlsplit(url)
+    """The options in a store's URL: ours are taken out of its query; the rest is libpq's, and left as it is written."""
+    place, _, query = url.partition("?")
     own: dict[str, Any] = {}
     others: list[str] = []
-    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+    for pair in filter(None, query.split("&")):
+        name, _, value = pair.partition("=")
         if name not in _OWN:
-            others.append(f"{quote(name)}={quote(value)}")
+            others.append(pair)
             continue
         try:
-            own[name] = _OWN[name](value)
+            own[name] = _OWN[name](unquote(value))
         except ValueError:
             raise InvalidValueError(f"{name} is a number, not {value!r}") from None
-    return PostgresOptions(conninfo=urlunsplit(parts._replace(query="&".join(others))), **own)
+    return PostgresOptions(conninfo=f"{place}?{'&'.join(others)}" if others else place, **own)
 
 
 def shown(conninfo: str) -> str:
