@@ -1,14 +1,15 @@
 """Seeded runs on a server: callers stop before each statement, and the seed decides who goes on and what befalls whom.
 
 The programs, their plans and drivers, the server and its locks are real; simulated is the order of things, and the loss
-of connections, answers and whole programs. The history checker has the verdict (P1 to P9, R-3, R-4, R-6, R-14).
+of connections, answers and whole programs. The history checker has the verdict (P1 to P9, P11, R-3, R-4, R-6, R-14).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -16,18 +17,78 @@ from tests.concurrency.stores import assert_clean, final_logs, violations
 from tests.postgres.states import Database
 from tests.postgres.stepping import Program
 from tests.postgres.test_interleavings import fresh, no_lock
-from turnlog.errors import BrokenInvariantError
+from turnlog.errors import (
+    AppendOutcomeUnknownError,
+    BrokenInvariantError,
+    ConflictError,
+    SessionNotFoundError,
+    StoreError,
+)
+from turnlog.log.events import SessionEvent
+from turnlog.storage.protocol import AppendResult, SessionRepository
 from turnlog.storage.sql import statements as sql
 from turnlog.testing import factories
-from turnlog.testing.history import HistoryRecorder
+from turnlog.testing.history import HistoryRecorder, Seen, recorded_event
+from turnlog.testing.history.recorder import Call
 from turnlog.testing.races import Workload, race
 from turnlog.testing.simulation.stage import Actor, Stage
 
 pytestmark = [pytest.mark.store, pytest.mark.slow, pytest.mark.timeout(300)]
 
 SESSIONS: Final = ("a", "b")
+#: This one comes and goes (P11).
+MORTAL: Final = "m"
 #: A run that gets on takes no more steps.
 _MOST_STEPS: Final = 5_000
+
+
+def live_and_let_die(store: SessionRepository, recorder: HistoryRecorder, name: str, random: Random) -> None:
+    """Make the mortal session, append to it, read it, delete it, in any order, and record what comes of it."""
+    own = recorder.worker(name)
+    for number in range(random.randint(3, 8)):
+        batch = [
+            factories.user(0, f"{name} {number} {n}", id=f"{name}-{number}-{n}", session_id=MORTAL)
+            for n in range(random.randint(1, 3))
+        ]
+        match random.choice(("create", "append", "append", "read", "delete")):
+            case "create":
+                with own.create(MORTAL) as call:
+                    noted(call, lambda: store.create(factories.session(MORTAL)))
+            case "append":
+                with own.append(MORTAL, map(recorded_event, batch)) as call:
+                    noted(call, partial(store.append, MORTAL, batch))
+            case "read":
+                with own.read(MORTAL) as call:
+                    noted(call, partial(store.events, MORTAL))
+            case _:
+                with own.delete(MORTAL) as call:
+                    noted(call, partial(store.delete, MORTAL))
+
+
+def noted(call: Call, ask: Callable[[], Any]) -> None:
+    """Make the call and note how it ended; an empty log may be none at all, which is told by nothing."""
+    try:
+        answer = ask()
+    except SessionNotFoundError:
+        call.absent()
+    except (AppendOutcomeUnknownError, StoreError) as error:
+        call.unknown(repr(error))
+    except ConflictError as error:
+        call.failed(repr(error))
+    else:
+        match answer:
+            case AppendResult():
+                positions = [event.position or 0 for event in answer.events]
+                call.ok(positions[0], positions[-1], replay=answer.is_replay)
+            case []:
+                call.failed("empty")
+            case list():
+                found: list[SessionEvent] = answer
+                call.ended(Seen(tuple(map(recorded_event, found)), positions=tuple(e.position or 0 for e in found)))
+            case False:
+                call.absent()
+            case _:
+                call.done()
 
 
 class World:
@@ -47,8 +108,9 @@ class World:
 
     def run(self) -> None:
         """To the end, and judge it."""
-        for session in SESSIONS:
+        for session in (*SESSIONS, MORTAL):
             self._programs[0].store.delete(session)
+        for session in SESSIONS:
             self._programs[0].store.create(factories.session(session))
         for program in self._programs:
             program.stage = self._stage
@@ -64,17 +126,20 @@ class World:
             program.stage = None
         assert all(actor.state == "done" for actor in self._actors), f"nobody can go on: {list(self._actors)}"
         assert not self._database.open_transactions()
-        assert_clean(violations(self._recorder, final_logs(self._programs[0].store, SESSIONS)))
+        assert_clean(violations(self._recorder, final_logs(self._programs[0].store, (*SESSIONS, MORTAL))))
 
     def _start(self, program: Program) -> None:
         number = self._started
         self._started += 1
         appends = self._random.randint(2, 5)
-        seed = self._random.randrange(10**6)
+        seed, is_mortal = self._random.randrange(10**6), self._random.random() < 0.5
         work = Workload(worker=number, workers=8, sessions=SESSIONS, appends=appends, reads=0.5, seed=seed)
 
         def body() -> None:
-            race(program.store, self._recorder, work)
+            if is_mortal:
+                live_and_let_die(program.store, self._recorder, f"mortal-{number}", Random(seed))  # noqa: S311 - repeatable
+            else:
+                race(program.store, self._recorder, work)
 
         self._actors[self._stage.start(str(number), body)] = program
 
@@ -136,7 +201,7 @@ def runs(made: tuple[Database, list[Program]], seeds: range) -> int:
 
 @pytest.mark.usefixtures("quick")
 def test_the_store_is_right_whatever_befalls_it(made: tuple[Database, list[Program]]) -> None:
-    assert runs(made, range(25)) > 5, "the weather is too mild to tell anything"
+    assert runs(made, range(50)) > 10, "the weather is too mild to tell anything"
 
 
 @pytest.mark.soak
