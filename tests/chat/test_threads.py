@@ -226,13 +226,13 @@ class TestSideBySide:
 def left_by(stream: ChatStream) -> threading.Event:
     """Set as soon as the stream is left."""
     left = threading.Event()
-    leave = stream._handover.leave
+    leave = stream._call.handover.leave
 
     def leaving() -> None:
         leave()
         left.set()
 
-    stream._handover.leave = leaving  # type: ignore[method-assign]
+    stream._call.handover.leave = leaving  # type: ignore[method-assign]
     return left
 
 

@@ -160,6 +160,15 @@ async def test_a_stream_that_is_entered_and_not_read(service: AsyncSessionServic
     assert (await talk.log())[-2].startswith("user: and?")
 
 
+async def test_a_stream_that_is_dropped_without_a_block_is_left_too(service: AsyncSessionService) -> None:
+    """Nobody waits for it then; the next call finds the session free."""
+    talk = Talk(service, "a long reply, in pieces", "2")
+    async for _ in talk.client.stream("hi", session_id="s"):
+        break
+    await talk.client.call("and?", session_id="s")
+    assert await talk.log() == ["user: hi", "user: and?", "assistant: 2"]
+
+
 async def test_leaving_by_an_exception_is_leaving(service: AsyncSessionService) -> None:
     talk = Talk(service, "a long reply, in pieces", "2")
 

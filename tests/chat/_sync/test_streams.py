@@ -160,6 +160,15 @@ def test_a_stream_that_is_entered_and_not_read(service: SessionService) -> None:
     assert talk.log()[-2].startswith("user: and?")
 
 
+def test_a_stream_that_is_dropped_without_a_block_is_left_too(service: SessionService) -> None:
+    """Nobody waits for it then; the next call finds the session free."""
+    talk = Talk(service, "a long reply, in pieces", "2")
+    for _ in talk.client.stream("hi", session_id="s"):
+        break
+    talk.client.call("and?", session_id="s")
+    assert talk.log() == ["user: hi", "user: and?", "assistant: 2"]
+
+
 def test_leaving_by_an_exception_is_leaving(service: SessionService) -> None:
     talk = Talk(service, "a long reply, in pieces", "2")
 

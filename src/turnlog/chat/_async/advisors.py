@@ -13,9 +13,9 @@ from turnlog.chat import runs
 from turnlog.chat._async.session_call import AsyncSessionCall
 from turnlog.chat.advisor import AsyncNextModelCall, AsyncNextTurn
 from turnlog.chat.colours import AsyncBackground
+from turnlog.chat.handover import StreamAbandonedError
 from turnlog.chat.prompt import RequestParts, parts_of, stored_before
 from turnlog.chat.request import ChatResult, ModelRequest, Outcome, TurnRequest, checked_reply
-from turnlog.chat.streaming import StreamAbandonedError
 from turnlog.compaction.plan import Strategy
 from turnlog.compaction.triggers import Trigger
 from turnlog.errors import InvalidValueError, RunMismatchError

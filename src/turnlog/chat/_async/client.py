@@ -10,10 +10,11 @@ from turnlog.chat import context as keys
 from turnlog.chat._async.tool_loop import AsyncToolLoop
 from turnlog.chat.advisor import AsyncAdvisor, AsyncNextModelCall, check_advisors, wrapped
 from turnlog.chat.colours import check_fitting_async, usable_async
+from turnlog.chat.handover import AsyncHandover
 from turnlog.chat.limits import Limits
 from turnlog.chat.output import OutputType, with_output
 from turnlog.chat.request import ChatResult, ModelRequest, TurnRequest, messages_of
-from turnlog.chat.streaming import AsyncChatStream, AsyncHandover
+from turnlog.chat.streaming import AsyncChatStream
 from turnlog.chat.tools import Tool, ToolFunction
 from turnlog.errors import InvalidReplyError
 from turnlog.log.event_filter import EventFilter

@@ -15,9 +15,9 @@ from turnlog.chat import runs
 from turnlog.chat._sync.session_call import SessionCall
 from turnlog.chat.advisor import NextModelCall, NextTurn
 from turnlog.chat.colours import Background
+from turnlog.chat.handover import StreamAbandonedError
 from turnlog.chat.prompt import RequestParts, parts_of, stored_before
 from turnlog.chat.request import ChatResult, ModelRequest, Outcome, TurnRequest, checked_reply
-from turnlog.chat.streaming import StreamAbandonedError
 from turnlog.compaction.plan import Strategy
 from turnlog.compaction.triggers import Trigger
 from turnlog.errors import InvalidValueError, RunMismatchError

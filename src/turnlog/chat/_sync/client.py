@@ -12,10 +12,11 @@ from turnlog.chat import context as keys
 from turnlog.chat._sync.tool_loop import ToolLoop
 from turnlog.chat.advisor import Advisor, NextModelCall, check_advisors, wrapped
 from turnlog.chat.colours import check_fitting_sync, usable_sync
+from turnlog.chat.handover import Handover
 from turnlog.chat.limits import Limits
 from turnlog.chat.output import OutputType, with_output
 from turnlog.chat.request import ChatResult, ModelRequest, TurnRequest, messages_of
-from turnlog.chat.streaming import ChatStream, Handover
+from turnlog.chat.streaming import ChatStream
 from turnlog.chat.tools import Tool, ToolFunction
 from turnlog.errors import InvalidReplyError
 from turnlog.log.event_filter import EventFilter
