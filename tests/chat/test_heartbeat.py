@@ -45,13 +45,15 @@ class Beats:
 class TestThreads:
     def test_it_beats_until_it_is_stopped(self) -> None:
         """Stopped by its third beat; another one's beats come and go, and it stays at three."""
-        stopping: list[Heartbeat] = []
+        made, stopping = threading.Event(), list[Heartbeat]()
 
         def stop() -> None:
+            assert made.wait(PATIENCE)
             stopping[0].stop()
 
         beats = Beats(3, stop)
         stopping.append(Heartbeat(beats, 0.001))
+        made.set()
         beats.wait()
         others = Beats(5)
         other = Heartbeat(others, 0.001)
