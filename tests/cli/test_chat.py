@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import pty
 import select
@@ -264,7 +265,9 @@ class Dialogue:
             start_new_session=True,
         )
         os.close(slave)
+        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a character may come in pieces
         self.seen = ""
+        self._at = 0
 
     def __enter__(self) -> Self:
         return self
@@ -277,9 +280,8 @@ class Dialogue:
         os.close(self._master)
 
     def until(self, text: str) -> None:
-        """Read until this has appeared behind what was seen before."""
-        start = len(self.seen)
-        while text not in self.seen[start:]:
+        """Read until this has appeared behind what was waited for last."""
+        while (found := self.seen.find(text, self._at)) < 0:
             ready, _, _ = select.select([self._master], [], [], 30)
             assert ready, f"waited for {text!r}, saw {self.seen!r}"
             try:
@@ -287,7 +289,12 @@ class Dialogue:
             except OSError:  # on Linux, the other end is closed
                 data = b""
             assert data, f"ended before {text!r}: {self.seen!r}"
-            self.seen += data.decode("utf-8", "replace")
+            self.seen += self._decoder.decode(data)
+        self._at = found + len(text)
+
+    def until_asked(self) -> None:
+        """Read until a line can be typed: a key that is pressed earlier has another meaning to the terminal."""
+        self.until("›")
 
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
@@ -309,14 +316,18 @@ def test_ctrl_c_stops_a_reply_and_ctrl_d_ends_the_chat(turnlog: CommandLine, sta
     stand_in.state.scenarios.add(StreamFault("stall", after_chunks=6, stall_seconds=60))
     with Dialogue("s", *model_options(stand_in, "openai"), store=turnlog.store) as dialogue:
         dialogue.until("Ctrl-D ends")
+        dialogue.until_asked()
         dialogue.type("A story!\n")
         dialogue.until("Once ")
         dialogue.type("\x03")
         dialogue.until("stopped.")
+        dialogue.until_asked()
         dialogue.type("Well?\n")
-        dialogue.until("Here I am.")
+        dialogue.until("\nHere I am.")
+        dialogue.until_asked()
         dialogue.type("/nonsense\n")
         dialogue.until("there is no command /nonsense")
+        dialogue.until_asked()
         dialogue.type("\x04")
         dialogue.until("to go on: turnlog chat s")
         assert dialogue.end() == 0
@@ -335,8 +346,10 @@ def test_lines_break_between_words_at_a_terminal(turnlog: CommandLine, stand_in:
     stand_in.state.scenarios.add(Say(text=words))
     with Dialogue("s", *model_options(stand_in, "openai"), store=turnlog.store) as dialogue:
         dialogue.until("Ctrl-D ends")
+        dialogue.until_asked()
         dialogue.type("Words!\n")
         dialogue.until("word29")
+        dialogue.until_asked()
         dialogue.type("/quit\n")
         dialogue.until("to go on")
         assert dialogue.end() == 0

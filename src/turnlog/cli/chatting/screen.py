@@ -76,6 +76,7 @@ class Screen:
     def end_line(self) -> None:
         """Begin a new line, unless one has begun."""
         self._end_word()
+        self._blanks = ""
         if self._column:
             self._put("\n")
 
