@@ -369,6 +369,14 @@ def test_a_token_without_its_context_does_not_share_the_holders_branch(service: 
     assert talk.log()[2:] == ["[x] user: me too", "[x] assistant: 1", "tool c1: c1", "assistant: 2"]
 
 
+async def test_a_sync_client_works_where_a_loop_runs(service: SessionService) -> None:
+    """As in a notebook: it does not use the loop."""
+    talk = Talk(service, "1", "2")
+    assert talk.client.call("hi", session_id="s").text == "1"
+    with talk.client.stream("and?", session_id="s") as stream:
+        assert stream.result().text == "2"
+
+
 def test_a_stream_is_an_iterator_and_a_context_manager(service: SessionService) -> None:
     stream = Talk(service, "hello").client.stream("hi", session_id="s")
     assert isinstance(stream, ChatStream)

@@ -144,3 +144,19 @@ def test_a_trigger_may_go_by_what_the_provider_reported(service: SessionService)
     events = service.events("s")
     assert [event.is_boundary for event in events] == [False] * 6 + [True]
     assert events[5].content.metadata == {"turnlog.usage": {"input_tokens": 800, "output_tokens": 1}}
+
+
+def test_a_compaction_that_lands_inside_a_turn_does_not_change_its_prompts(service: SessionService) -> None:
+    """H-3: the history is that of the turn's beginning, and a provider's cache holds; the next turn's is shorter."""
+
+    def tidy(key: str) -> str:
+        done = service.compact("s", LAST)
+        return f"{key}: {len(done.covered_events)} left"
+
+    talk = Talk(service, "1", "2", asks("c1", name="tidy"), "3", "4", tools=[tidy])
+    for said in "abcd":
+        talk.client.call(said, session_id="s")
+    before = ["user: a", "assistant: 1", "user: b", "assistant: 2", "user: c"]
+    assert talk.prompts[2] == before
+    assert talk.prompts[3] == [*before, "assistant: calls c1", "tool c1: c1: 4 left"]
+    assert talk.prompts[4][0] == "user: c"
