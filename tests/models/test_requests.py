@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from turnlog import SystemMessage, UserMessage
 from turnlog.errors import InvalidReplyError, InvalidValueError
 from turnlog.formats import ParsedReply
-from turnlog.models import OpenAIChatModel, Prompt
+from turnlog.models import OpenAIChatModel, Prompt, ToolSpec
 from turnlog.models.anthropic import anthropic_body, anthropic_settings
 from turnlog.models.openai_chat import chat_body, is_openai, streamed
 from turnlog.models.openai_responses import responses_body
@@ -123,6 +123,15 @@ def test_what_the_options_say_goes_before_what_is_made() -> None:
     )
     assert body["output_config"] == {"format": "made", "effort": "high"}
     assert body["timeout"] is object
+
+
+def test_tools_of_the_providers_own_stand_beside_ours() -> None:
+    ours = (ToolSpec("weather", "", {}),)
+    search = {"type": "web_search"}
+    prompt = Prompt(messages=(UserMessage("Which?"),), tools=ours, options={"tools": [search], "tool_choice": "auto"})
+    body = responses_body(settings("openai-responses", "m", {}, native_output=True), prompt)
+    assert [tool.get("name", tool) for tool in body["tools"]] == ["weather", search]
+    assert body["tool_choice"] == "auto"
 
 
 def test_an_option_that_is_no_json_is_refused_by_its_name() -> None:
