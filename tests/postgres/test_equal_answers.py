@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 from operator import methodcaller
-from typing import Any
+from typing import Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.postgres.comparing import Trio, size_of, tally_of, trio
@@ -27,6 +27,9 @@ from turnlog.testing.contract.exactness import LOOK_ALIKES
 from turnlog.testing.strategies import batches, events, filters, json_objects, names, queries
 
 pytestmark = pytest.mark.store
+
+#: For examples of which each makes dozens of calls on every store.
+HALF: Final = settings(max_examples=max(20, settings().max_examples // 2))
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +65,7 @@ def reads(store: SessionRepository, filter_: EventFilter, as_of: int | None, siz
     ]
 
 
+@HALF
 @given(log=batches(max_batches=10), asked=st.lists(queries(), min_size=3, max_size=3), at=st.integers(0, 20))
 def test_appends_searches_tallies_and_copies(
     stores: Trio, log: list[list[SessionEvent]], asked: list[EventQuery], at: int
@@ -98,6 +102,7 @@ def lookalikes() -> st.SearchStrategy[str]:
     return st.sampled_from(LOOK_ALIKES) | names()
 
 
+@HALF
 @given(ids=st.lists(lookalikes(), min_size=2, max_size=6, unique=True), owner=lookalikes(), data=st.data())
 def test_names_compare_by_code_point(stores: Trio, ids: list[str], owner: str, data: st.DataObject) -> None:
     """R-8: as ids of sessions and events, as principals, as other indexed values, in listings and their pages."""

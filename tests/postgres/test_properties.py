@@ -26,7 +26,7 @@ from turnlog.testing.strategies import batches
 pytestmark = [pytest.mark.store, pytest.mark.slow]
 
 #: Each example has connections of its own.
-FEW: Final = settings(max_examples=max(15, settings.default.max_examples // 5) if settings.default else 15)
+FEW: Final = settings(max_examples=max(15, settings().max_examples // 5))
 
 
 def on_server(test: Any, url: str, **drawn: Any) -> Any:
