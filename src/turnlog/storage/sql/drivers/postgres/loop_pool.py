@@ -50,6 +50,11 @@ class LoopPool:
 
     async def getconn(self) -> AsyncConnection:
         """Lend a connection, making one if there is none; raises ``PoolTimeout`` after ``pool_timeout``."""
+        if self._idle and not self._places.locked():
+            await self._places.acquire()  # nobody is before us, so this waits for nothing
+            if (connection := self._waiting()) is not None:
+                return connection
+            self._places.release()
         try:
             async with asyncio.timeout(self._options.pool_timeout):
                 await self._places.acquire()
