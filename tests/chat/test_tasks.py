@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, ContextVar
 from datetime import timedelta
 from typing import Any
@@ -175,6 +176,19 @@ class TestTools:
         model = AsyncScriptedModel([asks("a", "b", name="note"), asks("c", name="note"), "done"])
         await AsyncChatClient(model, tools=[note]).call("hi")
         assert seen == [("ada", False)] * 3
+
+    async def test_an_executor_replaces_these_threads(self) -> None:
+        """H-13"""
+        seen: list[str] = []
+
+        def note(key: str) -> str:
+            seen.append(threading.current_thread().name)
+            return key
+
+        with ThreadPoolExecutor(1, "mine") as executor:
+            model = AsyncScriptedModel([asks("a", "b", name="note"), "done"])
+            await AsyncChatClient(model, tools=[note], executor=executor).call("hi")
+        assert seen == ["mine_0"] * 2
 
     async def test_an_object_with_an_async_call_is_a_tool(self) -> None:
         class Searching:

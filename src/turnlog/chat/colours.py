@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import os
 import threading
@@ -53,16 +54,20 @@ def check_fitting_sync(model: object, advisors: Sequence[object]) -> None:
             raise InvalidValueError(f"{type(part).__name__} is an async {what}: use it with AsyncChatClient")
 
 
-async def call_tool_async(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Await an async function; run any other in a thread, with the context variables of the caller."""
+async def call_tool_async(
+    function: Callable[..., Any], arguments: dict[str, Any], executor: Executor | None = None
+) -> Any:
+    """Await an async function; run any other in a thread of the executor, with the context variables of the caller."""
     if inspect.iscoroutinefunction(function):
         return await function(**arguments)
-    returned = await asyncio.to_thread(function, **arguments)
+    work = functools.partial(copy_context().run, function, **arguments)
+    returned = await asyncio.get_running_loop().run_in_executor(executor, work)
     return await returned if inspect.isawaitable(returned) else returned
 
 
-def call_tool_sync(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Call a function; what it returns to be awaited has no loop to run in."""
+def call_tool_sync(function: Callable[..., Any], arguments: dict[str, Any], executor: Executor | None = None) -> Any:
+    """Call a function, here; what it returns to be awaited has no loop to run in."""
+    del executor
     returned = function(**arguments)
     if inspect.iscoroutine(returned):
         returned.close()

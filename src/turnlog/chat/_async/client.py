@@ -32,7 +32,8 @@ class AsyncChatClient:
     ``advisors`` wrap from the outside in: the first sees a call first and its result last. ``system``, ``tools``,
     ``options`` and ``context`` are defaults; what a call gives replaces a default as a whole. ``limits`` bound a turn.
     Tools of one reply run side by side, at most ``tools_at_once``; ``tool_error_details`` tells the model the texts of
-    their exceptions, which may hold what it is not to see. ``executor`` runs streams, in threads.
+    their exceptions, which may hold what it is not to see. ``executor`` replaces the threads in which streams run, or
+    in a client for tasks its sync tools.
     """
 
     def __init__(  # noqa: PLR0913 - every option is a keyword argument of its own
@@ -165,6 +166,7 @@ class AsyncChatClient:
                 details=self._details,
                 output=output,
                 output_retries=self._output_retries,
+                executor=self._executor,
             ).run()
 
         result = await wrapped(self._advisors, "around_turn", loop)(request)

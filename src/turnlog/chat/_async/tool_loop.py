@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from typing import Final
 
 from turnlog.chat.advisor import AsyncNextModelCall, AsyncNextToolCall, AsyncOutcomeOf, wrapped
@@ -53,11 +54,13 @@ class AsyncToolLoop:
         details: bool,
         output: Output | None = None,
         output_retries: int = 0,
+        executor: Executor | None = None,
     ) -> None:
         self._request = request
         self._generate = generate
         self._output = output
         self._output_retries = output_retries
+        self._executor = executor
         self._limits = limits
         self._most_at_once = most_at_once
         self._details = details
@@ -161,7 +164,7 @@ class AsyncToolLoop:
             turn=None if active is None else active.turn.token,
         )
         try:
-            returned = await call_tool_async(tool.function, arguments_for(tool, call, context))
+            returned = await call_tool_async(tool.function, arguments_for(tool, call, context), self._executor)
             return result_of(call, returned)
         except Exception as error:  # noqa: BLE001 - a tool is a user's function, and its failure the model's to know
             _log.info("tool %r failed", call.name, exc_info=True)

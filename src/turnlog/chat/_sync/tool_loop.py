@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from typing import Final
 
 from turnlog.chat.advisor import NextModelCall, NextToolCall, OutcomeOf, wrapped
@@ -47,11 +48,13 @@ class ToolLoop:
         details: bool,
         output: Output | None = None,
         output_retries: int = 0,
+        executor: Executor | None = None,
     ) -> None:
         self._request = request
         self._generate = generate
         self._output = output
         self._output_retries = output_retries
+        self._executor = executor
         self._limits = limits
         self._most_at_once = most_at_once
         self._details = details
@@ -155,7 +158,7 @@ class ToolLoop:
             turn=None if active is None else active.turn.token,
         )
         try:
-            returned = call_tool_sync(tool.function, arguments_for(tool, call, context))
+            returned = call_tool_sync(tool.function, arguments_for(tool, call, context), self._executor)
             return result_of(call, returned)
         except Exception as error:  # noqa: BLE001 - a tool is a user's function, and its failure the model's to know
             _log.info("tool %r failed", call.name, exc_info=True)
