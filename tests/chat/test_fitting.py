@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,11 +12,16 @@ from tests.chat._sync.talking import Talk
 from tests.chat.speaking import asks, lines
 from turnlog import AsyncSessionService, SessionService, open_store
 from turnlog.chat import (
+    AsyncChatClient,
     AsyncSessionAdvisors,
     ChatClient,
+    ModelRequest,
+    SessionAdvisors,
     tool,
 )
+from turnlog.chat.advisor import AsyncNextModelCall
 from turnlog.errors import InvalidValueError, ToolDefinitionError
+from turnlog.models.protocol import Reply
 from turnlog.models.scripted import AsyncScriptedModel, ScriptedModel
 
 
@@ -65,3 +70,29 @@ def test_what_is_made_for_tasks_is_refused() -> None:
     advisors: Any = AsyncSessionAdvisors(AsyncSessionService.open("memory:"))
     with pytest.raises(InvalidValueError, match="AsyncSessionTurnAdvisor is an async advisor"):
         ChatClient(ScriptedModel(["1"]), advisors=advisors)
+
+
+class Waiting:
+    """Made for tasks, though it is no coroutine function: it returns what it is given to await."""
+
+    def around_model_call(self, request: ModelRequest, call_next: AsyncNextModelCall) -> Awaitable[Reply]:
+        return call_next(request)
+
+
+class Unclear:
+    """Its hints cannot be read where the program runs."""
+
+    def around_model_call(self, request: Missing, call_next: Any) -> Any:  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType]
+        return call_next(request)
+
+
+async def test_what_is_made_for_threads_is_refused_by_an_async_client(service: SessionService) -> None:
+    """As far as it says what it is."""
+    wrong: Any = SessionAdvisors(service)
+    with pytest.raises(InvalidValueError, match="SessionTurnAdvisor is an advisor for threads: use it with ChatClient"):
+        AsyncChatClient(AsyncScriptedModel(["1"]), advisors=wrong)
+    with pytest.raises(InvalidValueError, match="SessionMemoryAdvisor is an advisor for threads"):
+        AsyncChatClient(AsyncScriptedModel(["1"]), advisors=wrong[1:])
+    others: list[Any] = [Waiting(), Unclear()]
+    client = AsyncChatClient(AsyncScriptedModel(["1"]), advisors=others)
+    assert (await client.call("hi")).text == "1"

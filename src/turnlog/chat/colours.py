@@ -11,11 +11,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from turnlog.chat.advisor import SCOPES
+from turnlog.chat.request import ChatResult
 from turnlog.chat.tools import Tool, ToolFunction, tools_by_name
 from turnlog.errors import InvalidValueError, ToolDefinitionError
+from turnlog.log.messages import ToolResult
+from turnlog.models.protocol import Reply
 
 T = TypeVar("T")
 
@@ -41,9 +44,20 @@ def done(work: T) -> T:
 
 def check_fitting_async(model: object, advisors: Sequence[object]) -> None:
     """Refuse what is certainly made for threads, when the client is made."""
-    del advisors  # a plain function may return something to await
     if inspect.isgeneratorfunction(getattr(model, "stream", None)):
         raise InvalidValueError(f"{type(model).__name__} is a model for threads: use it with ChatClient")
+    for advisor in advisors:
+        if any(_returns_at_once(getattr(advisor, scope, None)) for scope in SCOPES):
+            raise InvalidValueError(f"{type(advisor).__name__} is an advisor for threads: use it with ChatClient")
+
+
+def _returns_at_once(around: object) -> bool:
+    """Whether it says so: a plain function may as well return something to await."""
+    if around is None or inspect.iscoroutinefunction(around):
+        return False
+    with suppress(Exception):  # hints may name what is imported for the checkers alone
+        return get_type_hints(around).get("return") in {ChatResult, Reply, ToolResult}
+    return False
 
 
 def check_fitting_sync(model: object, advisors: Sequence[object]) -> None:
