@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from turnlog.storage import forking
 from turnlog.storage.sql.drivers.sqlite import SqliteDriver, SqliteOptions
 from turnlog.storage.sql.drivers.sqlite.connecting import connect
 from turnlog.testing.driver_faults import Fault
@@ -119,6 +120,8 @@ class Process:
         # Whoever waits for the writer of this process must wait on the stage, not in the operating system.
         database: Any = self.driver._database  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         database._writer._lock = SteppedLock(stage)  # noqa: SLF001 - nothing public lets another lock in
+        # Nor must a real fork wait for it: the stage may have closed long ago.
+        forking.unwatch(database)
 
     def _connect(self, options: SqliteOptions) -> sqlite3.Connection:
         connection = connect(options, factory=self._kind)
