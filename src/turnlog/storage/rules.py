@@ -51,14 +51,16 @@ def check_batch(session_id: str, events: Sequence[SessionEvent]) -> tuple[Sessio
             raise InvalidBatchError(f"a batch holds SessionEvents, not {type(event).__name__}")
         if event.session_id != session_id:
             raise InvalidBatchError(f"event {event.id!r} belongs to session {event.session_id!r}, not {session_id!r}")
-    if len({event.id for event in batch}) < len(batch):
+    rest = batch[1:]
+    if rest and len({event.id for event in batch}) < len(batch):
         raise InvalidBatchError("an event id stands twice in the batch")
-    if any(event.is_boundary for event in batch[1:]):
+    if rest and any(event.is_boundary for event in rest):
         raise InvalidBatchError("a boundary is the first event of its batch")
-    if not batch[0].is_boundary and any(event.is_synthetic for event in batch):
+    if batch[0].is_boundary:
+        if not all(event.is_synthetic for event in rest):
+            raise InvalidBatchError("behind a boundary its batch holds the events of its summary, and nothing else")
+    elif batch[0].is_synthetic or (rest and any(event.is_synthetic for event in rest)):
         raise InvalidBatchError("synthetic events are written behind a boundary, in its batch")
-    if batch[0].is_boundary and not all(event.is_synthetic for event in batch[1:]):
-        raise InvalidBatchError("behind a boundary its batch holds the events of its summary, and nothing else")
     return batch
 
 
