@@ -17,7 +17,6 @@ from turnlog.log.messages import Message
 from turnlog.models.scripted import AsyncScriptedModel, ScriptedModel
 from turnlog.service import AsyncSessionService
 
-LASTS = (1, 2, 3, 5, 8, 13, 21, 30)
 SPOKEN = EventFilter(message_types={MessageType.USER, MessageType.ASSISTANT})
 
 
@@ -80,14 +79,6 @@ def test_a_recording_on_sqlite(recorded: Sequence[tuple[str, list[Message]]], tm
             driven(recording_of(messages), SessionAdvisors(service, event_filter=EventFilter.last(5)), service)
 
 
-@pytest.mark.parametrize("last", LASTS)
-def test_with_a_window_every_prompt_is_valid(recorded: Sequence[tuple[str, list[Message]]], last: int) -> None:
-    for _, messages in recorded[last % 3 :: 3]:
-        with SessionService.open("memory:") as service:
-            driven(recording_of(messages), SessionAdvisors(service, event_filter=EventFilter.last(last)), service)
-
-
-@pytest.mark.soak
 @pytest.mark.parametrize("last", range(1, 31))
 def test_with_every_window_every_prompt_is_valid(recorded: Sequence[tuple[str, list[Message]]], last: int) -> None:
     for _, messages in recorded:
