@@ -15,7 +15,7 @@ from tests.chat.strict import check_prompt
 from tests.chat.test_scripts import check_log
 from turnlog import AssistantMessage, EventFilter, Message, SessionService, ToolMessage, ToolResult
 from turnlog.chat import RUN_ID, SESSION_ID, ChatClient, ModelRequest, SessionAdvisors, SessionMemoryAdvisor
-from turnlog.compaction import WindowCompactionStrategy
+from turnlog.compaction import SummarizingCompactionStrategy, WindowCompactionStrategy
 from turnlog.models.protocol import Prompt, Reply
 from turnlog.models.scripted import ScriptedModel
 
@@ -124,16 +124,18 @@ def _shape(prompt: Prompt) -> list[object]:
 def test_a_compacted_session_is_not_told_twice_to_a_host_that_keeps_everything() -> None:
     """Its transcript reaches behind the run: it brings its own history, and the summary would say it again."""
     service = SessionService.open("memory:")
-    model = ScriptedModel(["one", "two", "three"])
+    at_length = "one, and much more " * 40
+    model = ScriptedModel([at_length, "two", "three"])
     host = Host(SessionAdvisors(service).memory, model, lambda: {SESSION_ID: "s"}, keeps=True)
     turn = ScriptedTurn(users=1, batches=(), fails_in=None)
     host.ask(users_of(0, turn))
     host.ask(users_of(1, turn))
-    service.compact("s", WindowCompactionStrategy(last_turns=1))
+    strategy = SummarizingCompactionStrategy(lambda _: "Zero and one.", WindowCompactionStrategy(last_turns=1))
+    assert not service.compact("s", strategy).is_unchanged
     host.ask(users_of(2, turn))
     assert [message.text for message in model.prompts[-1].messages] == [
         "request 0 part 0",
-        "one",
+        at_length,
         "request 1 part 0",
         "two",
         "request 2 part 0",
