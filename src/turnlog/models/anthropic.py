@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from turnlog.errors import InvalidReplyError
 from turnlog.formats.anthropic import FORMAT, parse_reply
@@ -18,7 +17,7 @@ from turnlog.models.provider_request import (
     request_body,
     settings,
 )
-from turnlog.models.sdk import made_client, sdk
+from turnlog.models.sdk import AsyncClientOwner, ClientOwner, made_client, sdk
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 _MAX_TOKENS: Final = 4_096
 
 
-class AnthropicModel:
+class AnthropicModel(ClientOwner):
     """A model behind Anthropic's messages API, by the ``anthropic`` package (``turnlog[anthropic]``). For threads.
 
     ``client`` is yours to configure and close; without one it is made from ``api_key`` and ``base_url`` or the
@@ -68,21 +67,8 @@ class AnthropicModel:
                 yield from deltas_of(event)
             yield streamed_reply(events, has_ended=has_ended)
 
-    def close(self) -> None:
-        """Close the client, if it was made here."""
-        if self._is_own_client:
-            self._client.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class AsyncAnthropicModel:
+class AsyncAnthropicModel(AsyncClientOwner):
     """:class:`AnthropicModel` for tasks."""
 
     def __init__(
@@ -116,19 +102,6 @@ class AsyncAnthropicModel:
                 for delta in deltas_of(event):
                     yield delta
             yield streamed_reply(events, has_ended=has_ended)
-
-    async def close(self) -> None:
-        """Close the client, if it was made here."""
-        if self._is_own_client:
-            await self._client.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def anthropic_settings(

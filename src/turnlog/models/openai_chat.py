@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from turnlog.errors import InvalidReplyError
 from turnlog.formats.json_fields import is_object
@@ -19,7 +18,7 @@ from turnlog.models.provider_request import (
     settings,
 )
 from turnlog.models.schemas import SCHEMA_NAME, strict_schema
-from turnlog.models.sdk import made_client, sdk
+from turnlog.models.sdk import AsyncClientOwner, ClientOwner, made_client, sdk
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -30,7 +29,7 @@ _REASONING: Final = ("reasoning_content", "reasoning")
 _UNFIT: Final = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
 
 
-class OpenAIChatModel:
+class OpenAIChatModel(ClientOwner):
     """A model behind the chat completions API, by the ``openai`` package (``turnlog[openai]``). For threads.
 
     ``client`` is yours to configure and close; without one it is made from ``api_key`` and ``base_url`` or the
@@ -69,21 +68,8 @@ class OpenAIChatModel:
                 yield from assembly.add(chunk)
         yield assembly.reply()
 
-    def close(self) -> None:
-        """Close the client, if it was made here."""
-        if self._is_own_client:
-            self._client.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class AsyncOpenAIChatModel:
+class AsyncOpenAIChatModel(AsyncClientOwner):
     """:class:`OpenAIChatModel` for tasks."""
 
     def __init__(
@@ -116,19 +102,6 @@ class AsyncOpenAIChatModel:
                 for delta in assembly.add(chunk):
                     yield delta
         yield assembly.reply()
-
-    async def close(self) -> None:
-        """Close the client, if it was made here."""
-        if self._is_own_client:
-            await self._client.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def is_openai(client: Any) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from turnlog.errors import InvalidReplyError
 from turnlog.formats.openai_responses import FORMAT, parse_reply
@@ -19,7 +18,7 @@ from turnlog.models.provider_request import (
     settings,
 )
 from turnlog.models.schemas import SCHEMA_NAME, strict_schema
-from turnlog.models.sdk import made_client
+from turnlog.models.sdk import AsyncClientOwner, ClientOwner, made_client
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -29,7 +28,7 @@ _REASONS: Final = re.compile(r"(?:.*/)?(?:ft:)?(?:o\d|gpt-(?:[5-9]|\d\d)|codex)(
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 
 
-class OpenAIResponsesModel:
+class OpenAIResponsesModel(ClientOwner):
     """A model behind the Responses API, by the ``openai`` package (``turnlog[openai]``). For threads.
 
     Nothing is kept by the provider (``store`` is false unless an option says otherwise): the session is the memory, and
@@ -66,21 +65,8 @@ class OpenAIResponsesModel:
                 yield from assembly.add(event)
         yield assembly.reply()
 
-    def close(self) -> None:
-        """Close the client, if it was made here."""
-        if self._is_own_client:
-            self._client.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class AsyncOpenAIResponsesModel:
+class AsyncOpenAIResponsesModel(AsyncClientOwner):
     """:class:`OpenAIResponsesModel` for tasks."""
 
     def __init__(
@@ -113,19 +99,6 @@ class AsyncOpenAIResponsesModel:
                 for delta in assembly.add(event):
                     yield delta
         yield assembly.reply()
-
-    async def close(self) -> None:
-        """Close the client, if it was made here."""
-        if self._is_own_client:
-            await self._client.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def responses_body(settings: ProviderSettings, prompt: Prompt) -> dict[str, Any]:
