@@ -62,8 +62,9 @@ class Floor:
     """The next rows of each session."""
 
     def __init__(self, connection: Connection) -> None:
-        newest = "SELECT coalesce(max(position), 0) FROM event WHERE session_key = key"
-        found = connection.execute(f"SELECT id, key, ({newest}) FROM session".encode()).fetchall()  # noqa: S608
+        found = connection.execute(
+            "SELECT id, key, (SELECT coalesce(max(position), 0) FROM event WHERE session_key = key) FROM session"
+        ).fetchall()
         self._places: dict[str, list[int]] = {name: [key, version] for name, key, version in found}
 
     def row(self, name: str, body: Body) -> Row:

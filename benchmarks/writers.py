@@ -116,8 +116,9 @@ def _flushes(writing: str, appends: int, sessions: int = ONE) -> float | None:
 def _traced(place: Path, writing: str, appends: int, sessions: int) -> int:
     log = place / f"{appends}.trace"
     arguments = [writing, str(place / f"{appends}.db"), str(appends), str(sessions)]
-    command = ["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", str(log)]
-    subprocess.run([*command, sys.executable, "-m", "benchmarks.flushes", *arguments], check=True)  # noqa: S603
+    tracer = ["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", str(log)]
+    command = [*tracer, sys.executable, "-m", "benchmarks.flushes", *arguments]
+    subprocess.run(command, check=True)  # noqa: S603 - our own interpreter, on our own module
     return len(re.findall(r"\bf(?:data)?sync\(", log.read_text()))
 
 
