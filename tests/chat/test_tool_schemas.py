@@ -172,6 +172,15 @@ def test_any_object_is_read_or_refused(arguments: dict[str, Any]) -> None:
         assert set(given_) == set(arguments)
 
 
+def test_lone_surrogates_in_arguments_reach_the_tool() -> None:
+    """R-9: as escapes, which is how models write them, and in the text itself."""
+
+    def note(words: str) -> str:
+        return words
+
+    assert read(note, '{"words": "\\ud800"}') == read(note, '{"words": "\ud800"}') == {"words": "\ud800"}
+
+
 def test_arguments_that_nest_too_deep_are_refused() -> None:
     with pytest.raises(InvalidValueError):
         read(everything, "[" * 100_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.formats.json_strategies import json_values
 from turnlog.formats.json_fields import is_array, is_object
-from turnlog.formats.json_text import InvalidJsonError, decode
+from turnlog.formats.json_text import InvalidJsonError, decode, decode_as
 
 
 def exact(value: Any) -> Any:
@@ -78,3 +79,31 @@ def test_lone_surrogates_are_kept_and_pairs_of_escapes_are_joined() -> None:
 def test_the_last_value_of_a_key_that_stands_twice_counts() -> None:
     assert decode(b'{"a": 1, "a": 2}') == {"a": 2}
     assert decode(b'{"a": 1, "a": "\\ud800"}') == {"a": "\ud800"}
+
+
+@given(
+    json_values, st.sampled_from([with_escapes, with_few_escapes, lambda value: json.dumps(value, ensure_ascii=False)])
+)
+def test_what_a_model_wrote_is_read_as_the_type_that_was_asked_for(value: Any, write: Callable[[Any], str]) -> None:
+    """Lone surrogates may stand in it as escapes, or in the text itself."""
+    text = write({"kept": value})
+    assert exact(decode_as(text, Any)) == exact(json.loads(text))
+    assert exact(decode_as(text, dict[str, Any])) == exact(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ('{"1": "\\ud800"}', dict[int, str], {1: "\ud800"}),
+        ('["2026-03-01", "\\ud800"]', tuple[date, str], (date(2026, 3, 1), "\ud800")),
+        ('"\ud800"', str, "\ud800"),
+    ],
+)
+def test_a_lone_surrogate_changes_nothing_about_the_rest(text: str, kind: Any, value: Any) -> None:
+    assert decode_as(text, kind) == value
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"a": "\ud800"', "\ud800", '"\\ud800"', "[" * 100_000])
+def test_what_is_no_value_of_the_type_raises_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        decode_as(text, dict[str, int])

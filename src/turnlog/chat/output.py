@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from turnlog.chat.request import ChatResult, ModelRequest, Outcome
 from turnlog.errors import InvalidReplyError, InvalidValueError
+from turnlog.formats.json_text import decode_as
 from turnlog.log.messages import Message, TextPart, UserMessage
 from turnlog.models.protocol import Reply
 
@@ -56,7 +57,7 @@ class Output(Struct, frozen=True):
     def _decoded(self, text: str) -> Any:
         if hasattr(self.type, "model_validate_json"):
             return self.type.model_validate_json(_bare(text))
-        return msgspec.json.decode(_bare(text).encode("utf-8", "replace"), type=self.type)
+        return decode_as(_bare(text), self.type)
 
 
 def with_output(type_: OutputType) -> Output:

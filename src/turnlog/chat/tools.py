@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import InvalidValueError, ToolDefinitionError
+from turnlog.formats.json_text import decode_as
 from turnlog.log.messages import Content, MediaPart, Part, ReasoningPart, TextPart, ToolCall, ToolResult, ToolStatus
 from turnlog.models.protocol import ToolSpec
 
@@ -134,8 +135,8 @@ def arguments_for(tool: Tool, call: ToolCall, context: ToolContext) -> dict[str,
     if tool.arguments is None:
         return {} if tool.context_name is None else {tool.context_name: context}
     try:
-        read: Any = msgspec.json.decode(call.arguments.encode("utf-8", "replace").strip() or b"{}", type=tool.arguments)
-    except (msgspec.DecodeError, RecursionError) as error:
+        read = decode_as(call.arguments.strip() or "{}", tool.arguments)
+    except ValueError as error:
         raise InvalidValueError(f"arguments of {call.name!r:.60}: {error}") from error
     if isinstance(read, dict):
         return cast("dict[str, Any]", read)

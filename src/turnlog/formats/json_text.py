@@ -43,11 +43,26 @@ def decode(data: bytes) -> Any:
         return _decode_slowly(data)
 
 
+def decode_as(text: str, kind: Any) -> Any:
+    """The value of type ``kind`` that a model wrote as JSON, lone surrogates included; raises ``ValueError``."""
+    try:
+        return msgspec.json.decode(text.encode(), type=kind)
+    except msgspec.ValidationError:
+        raise
+    except (ValueError, RecursionError):  # as in decode()
+        return msgspec.convert(_decode_text_slowly(text), kind, str_keys=True)
+
+
 def _decode_slowly(data: bytes) -> Any:
     try:
-        return DECODER.decode(data.decode("utf-8"))
+        return _decode_text_slowly(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InvalidJsonError(f"not UTF-8 at byte {error.start + 1}") from error
+
+
+def _decode_text_slowly(text: str) -> Any:
+    try:
+        return DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise explained(error) from error
 

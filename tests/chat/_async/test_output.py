@@ -108,7 +108,7 @@ async def test_retries_are_unseen_by_the_log(service: AsyncSessionService) -> No
     assert result.output == City("Bern", 5)
     assert talk.prompts[2][:2] == talk.prompts[1][:2] == ["user: before", "assistant: 0"]
     assert talk.prompts[2][2].startswith(f"user: where?{AGAIN}")
-    assert "malformed" in talk.prompts[2][2]
+    assert "invalid JSON" in talk.prompts[2][2]
     assert talk.prompts[3][2] == f"user: where?{AGAIN}Expected `str`, got `int` - at `$.name`"
     assert len(talk.prompts[3]) == 3
     assert await talk.log() == ["user: before", "assistant: 0", "user: where?", f"assistant: {BERN}"]

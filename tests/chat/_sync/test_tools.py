@@ -50,9 +50,9 @@ def test_an_unknown_tool_where_there_are_none() -> None:
         ('{"key": 7}', "Expected `str`, got `int` - at `$.key`"),
         ("{}", "missing required field `key`"),
         ('{"key": "k", "other": 1}', "unknown field `other`"),
-        ('{"key": ', "Input data was truncated"),
+        ('{"key": ', "invalid JSON"),
         ("[]", "Expected `object`, got `array`"),
-        ("nonsense", "malformed"),
+        ("nonsense", "invalid JSON"),
     ],
 )
 def test_bad_arguments_are_told_to_the_model(arguments: str, says: str) -> None:

@@ -43,6 +43,7 @@ _OF_MODEL: Final = frozenset(
 
 
 _PLAIN_MESSAGE: Final = frozenset({"type", "role", "content"})
+_TEXTS: Final = ("input_text", "output_text")
 
 
 class _Reply(Struct):
@@ -206,7 +207,7 @@ def _only_text(item: dict[str, Any]) -> str | None:
     if not is_array(content) or len(content) != 1 or not is_object(content[0]):
         return None
     part = content[0]
-    is_text = part.keys() == {"type", "text"} and part["type"] in {"input_text", "output_text"}
+    is_text = part.keys() == {"type", "text"} and part["type"] in _TEXTS
     return part["text"] if is_text and type(part["text"]) is str and part["text"].strip() else None
 
 

@@ -12,9 +12,11 @@ from turnlog.formats.foreign import Facts, Line, moment_or_none
 from turnlog.formats.json_fields import is_array, is_object
 
 #: What the items are wrapped in, by the kind of line.
-WRAPPERS: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"})
-OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
-CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+# Tuples: a value from a file may be a list, which no set can be asked for.
+WRAPPERS: Final = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
+OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
+CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call")
+_INSTRUCTORS: Final = ("developer", "system")
 
 #: How text begins that Codex puts into the user's mouth.
 _INJECTED: Final = (
@@ -43,7 +45,7 @@ def looks_like(value: object) -> bool:
     if not is_object(value):
         return False
     kind = value.get("type")
-    if type(kind) is str and kind in WRAPPERS and is_object(value.get("payload")):
+    if kind in WRAPPERS and is_object(value.get("payload")):
         return True
     return is_head(value) or value == {"record_type": "state"}
 
@@ -69,7 +71,7 @@ def is_users_own(item: dict[str, Any]) -> bool:
 
 def is_injected(item: dict[str, Any]) -> bool:
     """Whether a message is what Codex told the model by itself."""
-    return item.get("role") in {"developer", "system"} or _first_text(item).lstrip().startswith(_INJECTED)
+    return item.get("role") in _INSTRUCTORS or _first_text(item).lstrip().startswith(_INJECTED)
 
 
 def _first_text(item: dict[str, Any]) -> str:
