@@ -11,8 +11,9 @@ demo: ## turnlog at work on the example conversations
 lint: ## the checks without the tests
 	scripts/lint
 
-soak: ## the long tests: minutes to hours
+soak: ## the long tests, and every property test with many more, new examples: hours
 	TURNLOG_HYPOTHESIS=soak scripts/test -m soak --timeout 0
+	TURNLOG_HYPOTHESIS=hunt scripts/test -m "hypothesis and not soak" --timeout 0
 
 local-model: ## compaction and a conversation by a small language model on this machine
 	scripts/local-model

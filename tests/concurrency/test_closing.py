@@ -190,8 +190,9 @@ def test_many_readers_leave_few_connections_open(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(20) as pool:
             assert list(pool.map(read, range(20))) == [0] * 20
-        # The file, its log and its index for the writer, and for each reader that is kept.
-        assert len(open_files(tmp_path)) <= 3 * 9
+        # One for the writer, one for each reader that is kept. SQLite itself keeps the database file of a closed
+        # connection open while another one has it open, for the next that is opened: not counted.
+        assert len([name for name in open_files(tmp_path) if name.endswith("-wal")]) <= 1 + 8
     assert connections
     assert open_files(tmp_path) == []
 
