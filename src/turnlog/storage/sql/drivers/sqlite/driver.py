@@ -90,7 +90,7 @@ class AsyncSqliteDriver:
             job = database.submit(make)
             hop = Hop(lambda: database.complete(job))
             self._writer.submit(hop.run)
-        return await hop.outcome
+        return await hop
 
     async def read(self, make: Callable[[], Plan[T]]) -> T:
         """See ``turnlog.storage.sql.driver.AsyncDriver``."""
@@ -100,13 +100,13 @@ class AsyncSqliteDriver:
         """See ``turnlog.storage.sql.driver.AsyncDriver``: what can be read is durable."""
         return await self.read(make)
 
-    def _in_reader(self, call: Callable[[], T]) -> asyncio.Future[T]:
+    def _in_reader(self, call: Callable[[], T]) -> Hop[T]:
         self._begin_in_process()
         with self._handing_over:
             self._check_open()
             hop = Hop(call)
             self._readers.submit(hop)
-        return hop.outcome
+        return hop
 
     def _opened(self) -> SqliteDatabase:
         if self._database is None:

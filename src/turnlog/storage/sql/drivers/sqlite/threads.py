@@ -11,8 +11,9 @@ import asyncio
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
+from contextvars import Context
 from queue import SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -23,14 +24,24 @@ _MOST_READERS = 4
 
 
 class Hop(Generic[T]):
-    """A call that a thread makes for a task. It is not undone when the task is cancelled; nobody hears of it then."""
+    """A call that a thread makes for the task that awaits it. It is not undone when the task is cancelled.
+
+    It is what ``asyncio.isfuture`` takes for a future, without the turn of the loop that lies between a future's result
+    and its task: the loop hears from the thread, and goes on with the task at once. All but ``make`` and ``tell``
+    happens in the loop's thread. One task awaits it, once, and before it goes on to anything else.
+    """
+
+    #: Set by whoever awaits, as in any future of asyncio's.
+    _asyncio_future_blocking = False
 
     def __init__(self, call: Callable[[], T]) -> None:
         self._call = call
         self._loop = asyncio.get_running_loop()
-        self.outcome: asyncio.Future[T] = self._loop.create_future()
+        self._is_over = False
+        self._waiting: tuple[Callable[[Hop[T]], object], Context] | None = None
         self._result: T | None = None
         self._error: BaseException | None = None
+        self._cancellation: asyncio.CancelledError | None = None
 
     def make(self) -> None:
         """Make the call, in the thread."""
@@ -40,22 +51,64 @@ class Hop(Generic[T]):
             self._error = error
 
     def tell(self) -> None:
-        """Have the task's loop hand over what came of the call."""
+        """Have the task's loop go on with the task."""
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._settle)
+            self._loop.call_soon_threadsafe(self._end)
 
     def run(self) -> None:
         """Make the call and tell the task."""
         self.make()
         self.tell()
 
-    def _settle(self) -> None:
-        if self.outcome.done():
-            return
+    def _end(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._go_on()
+
+    def _go_on(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            callback, context = waiting
+            context.run(callback, self)
+
+    def __await__(self) -> Generator[Hop[T], None, T]:
+        if not self._is_over:
+            self._asyncio_future_blocking = True
+            yield self
+        return self.result()
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """The loop of the task."""
+        return self._loop
+
+    def add_done_callback(self, callback: Callable[[Hop[T]], object], *, context: Context) -> None:
+        """Called by the task that begins to wait."""
+        self._waiting = callback, context
+
+    def cancel(self, msg: object = None) -> bool:
+        """Called when the task that waits is cancelled; False if the outcome was there first."""
+        if self._is_over:
+            return False
+        self._is_over = True
+        self._cancellation = asyncio.CancelledError() if msg is None else asyncio.CancelledError(msg)
+        self._loop.call_soon(self._go_on)
+        return True
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits any more."""
+        return self._cancellation is not None
+
+    def result(self) -> T:
+        """What came of the call, given or raised."""
+        if self._cancellation is not None:
+            raise self._cancellation
         if self._error is not None:
-            self.outcome.set_exception(self._error)
-        else:
-            self.outcome.set_result(cast("T", self._result))
+            try:
+                raise self._error
+            finally:
+                self._error = None  # its traceback holds this object
+        return cast("T", self._result)
 
 
 _Work: TypeAlias = Callable[[], None]
@@ -123,7 +176,7 @@ class Readers:
     def _read(self, worker: Worker, hop: Hop[Any]) -> None:
         current: Hop[Any] | None = hop
         while current is not None:
-            if not current.outcome.cancelled():
+            if not current.is_cancelled:
                 current.make()
             # Decided before the task hears of the outcome, so that its next read comes to this thread.
             following = self._next(worker)
