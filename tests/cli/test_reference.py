@@ -11,9 +11,9 @@ from typer.main import get_command
 
 from tests.conftest import ROOT
 from turnlog import errors
-from turnlog.cli.app import app
+from turnlog.cli.app import application
 
-_GROUP: Any = get_command(app)
+_GROUP: Any = get_command(application())
 COMMANDS: dict[str, Any] = dict(_GROUP.commands)
 PAGE = (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8")
 CODES = (ROOT / "docs" / "reference" / "exit-codes.md").read_text("utf-8")
