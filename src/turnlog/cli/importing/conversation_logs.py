@@ -124,11 +124,7 @@ def batches_of(
     messages: Iterable[Message], session_id: str, repository: SessionRepository, now: datetime
 ) -> Iterator[list[SessionEvent]]:
     """The messages in the batches in which they are appended; what the store has of them stays as it is."""
-    stored = stored_before(repository, session_id)
-    if not stored and repository.version(session_id):
-        # Somebody else's session has this id: two conversations are not to be mixed in one log.
-        raise SessionAlreadyExistsError(session_id)
-    return _batches(messages, session_id, stored, now)
+    return _batches(messages, session_id, stored_before(repository, session_id), now)
 
 
 def _batches(messages: Iterable[Message], session_id: str, stored: int, now: datetime) -> Iterator[list[SessionEvent]]:
@@ -161,7 +157,10 @@ def event_id_of(session_id: str, index: int) -> str:
 
 
 def stored_before(repository: SessionRepository, session_id: str) -> int:
-    """How many of a conversation's messages, from its first, the store holds."""
+    """How many of a conversation's messages, from its first, the store holds.
+
+    Raises :class:`SessionAlreadyExistsError` where it holds another conversation under this id.
+    """
 
     def is_stored(index: int) -> bool:
         return bool(repository.find_events(session_id, event_ids=[event_id_of(session_id, index)]))
@@ -169,6 +168,9 @@ def stored_before(repository: SessionRepository, session_id: str) -> int:
     least, most = 0, repository.version(session_id)
     if most and is_stored(most - 1):
         return most
+    if most and not is_stored(0):
+        # Somebody else's session has this id: two conversations are not to be mixed in one log.
+        raise SessionAlreadyExistsError(session_id)
     while least < most:
         middle = (least + most) // 2
         least, most = (middle + 1, most) if is_stored(middle) else (least, middle)

@@ -13,7 +13,7 @@ from turnlog.cli.importing.conversation_logs import IMPORTED, Naming, event_id_o
 from turnlog.cli.importing.conversations import Form, OnFault
 from turnlog.cli.importing.logs import Log
 from turnlog.cli.importing.sources import Source, lines
-from turnlog.errors import ImportFormatError, InvalidValueError, SessionAlreadyExistsError
+from turnlog.errors import ImportFormatError, InvalidValueError
 from turnlog.formats import chatgpt, claude_code, codex
 from turnlog.formats.foreign import Entry, Facts, Line
 from turnlog.formats.json_fields import json_name
@@ -190,9 +190,6 @@ class ForeignLog:
         """One batch for each entry, but for a reply, which is stored with all the results that follow it."""
         session_id = self.session().id
         stored = stored_before(repository, session_id)
-        if not stored and repository.version(session_id):
-            # Somebody else's session has this id: two conversations are not to be mixed in one log.
-            raise SessionAlreadyExistsError(session_id)
         batch: list[SessionEvent] = []
         for index, event in enumerate(self._events(session_id, _ignore)):
             # The last step may have grown since it was imported: what is new of it is a batch of its own.
