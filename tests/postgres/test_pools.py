@@ -20,11 +20,11 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from tests.concurrency.stores import opened_async
 from tests.conftest import ROOT
 from tests.postgres.forking import SCENARIOS
-from turnlog.errors import InvalidValueError, StoreClosedError, StoreUnavailableError
+from turnlog.errors import StoreClosedError
 from turnlog.log.tokens import EstimatedTokens
-from turnlog.storage.opening import open_store, system_clock
+from turnlog.storage.opening import system_clock
 from turnlog.storage.sql import AsyncSqlRepository, SqlRepository
-from turnlog.storage.sql.drivers.postgres import AsyncPostgresDriver, PostgresDriver, PostgresOptions, options_of
+from turnlog.storage.sql.drivers.postgres import AsyncPostgresDriver, PostgresDriver, PostgresOptions
 from turnlog.testing import factories
 
 pytestmark = [pytest.mark.store, pytest.mark.timeout(120)]
@@ -187,25 +187,3 @@ def test_a_pool_that_is_not_open_is_told(url: str) -> None:
     store = SqlRepository(PostgresDriver(PostgresOptions(conninfo=url), pool), system_clock)
     with pytest.raises(StoreClosedError, match="not open"):
         store.version("s")
-
-
-def test_where_no_server_answers_that_is_told_at_once() -> None:
-    with pytest.raises(StoreUnavailableError, match="refused"):
-        open_store("postgresql://nobody:secret@127.0.0.1:9/none")
-
-
-def test_a_url_says_how_the_store_is_used_and_its_password_is_shown_nowhere() -> None:
-    made = options_of(
-        "postgresql://me:secret@db:5433,other/chats?pool_max=3&lock_timeout=2.5&unsafe=yes&sslmode=require"
-    )
-    assert (made.pool_max, made.lock_timeout, made.unsafe) == (3, 2.5, True)
-    assert made.conninfo == "postgresql://me:secret@db:5433,other/chats?sslmode=require"
-    assert made.place == "postgresql://db:5433,other/chats"
-    assert "secret" not in repr(made) + str(made)
-    on_a_socket = options_of("postgresql:///chats?host=/run/postgresql&pool_max=2&password=a+b%20c")
-    assert on_a_socket.conninfo == "postgresql:///chats?host=/run/postgresql&password=a+b%20c"
-    assert on_a_socket.place == "postgresql://the local server/chats"
-    assert options_of("postgresql://db/chats").conninfo == "postgresql://db/chats"
-    for wrong in ("pool_max=many", "pool_min=9&pool_max=2", "lock_timeout=-1"):
-        with pytest.raises(InvalidValueError):
-            options_of(f"postgresql://db/chats?{wrong}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnlog.errors import InvalidValueError
 from turnlog.log.tokens import TokenCounter
+from turnlog.storage import url_options
 from turnlog.storage.protocol import AsyncSessionRepository, Clock, SessionRepository
 from turnlog.storage.rules import indexed_keys
 
@@ -130,12 +131,9 @@ def _parsed(query: str) -> dict[str, Any]:
             case "synchronous":
                 parsed[name] = value.upper()
             case "busy_timeout":
-                try:
-                    parsed[name] = float(value)
-                except ValueError:
-                    raise InvalidValueError(f"busy_timeout is a number of seconds, not {value!r}") from None
+                parsed[name] = url_options.seconds(name, value)
             case "unsafe":
-                parsed[name] = value.lower() in ("yes", "true", "1")
+                parsed[name] = url_options.flag(name, value)
             case _:
                 raise InvalidValueError(f"{name!r} is no option of a SQLite store: synchronous, busy_timeout, unsafe")
     return parsed

@@ -23,6 +23,7 @@ from turnlog.storage.sql.drivers.postgres.durability import (
     NAMES,
     SCHEMA,
     SETTINGS,
+    check_encoding,
     durability_of,
     fault_of,
 )
@@ -62,19 +63,20 @@ class AsyncPostgresDriver:
         """Connect, and make sure that the database is a turnlog store at our schema; it is not changed here (R-13)."""
         if self._durability is not None:
             return
-        await self._pools.current()
+        self._pools.check_open()
         if self._pools.is_given:
             async with self._lent() as lent:
                 self._durability = await self._checked(lent.connection)
             return
-        # A connection of its own says at once why there is none; the pool would go on trying.
+        # A connection of its own says at once why there is none; the pool would go on trying, and log each try.
         try:
-            async with await AsyncConnection.connect(self._options.conninfo, autocommit=True) as connection:
+            async with await AsyncConnection.connect(self._options.address, autocommit=True) as connection:
                 self._durability = await self._checked(connection)
         except psycopg.Error as error:
             raise translation(error, self._options.place) from error
 
     async def _checked(self, connection: AsyncConnection) -> Durability:
+        check_encoding(connection, self._options.place)
         try:
             (told,) = await self._execute(connection, Statement(SETTINGS))
             settings = dict(zip(NAMES, told, strict=True))

@@ -25,6 +25,7 @@ from turnlog.storage.sql.drivers.postgres.durability import (
     NAMES,
     SCHEMA,
     SETTINGS,
+    check_encoding,
     durability_of,
     fault_of,
 )
@@ -64,19 +65,20 @@ class PostgresDriver:
         """Connect, and make sure that the database is a turnlog store at our schema; it is not changed here (R-13)."""
         if self._durability is not None:
             return
-        self._pools.current()
+        self._pools.check_open()
         if self._pools.is_given:
             with self._lent() as lent:
                 self._durability = self._checked(lent.connection)
             return
-        # A connection of its own says at once why there is none; the pool would go on trying.
+        # A connection of its own says at once why there is none; the pool would go on trying, and log each try.
         try:
-            with Connection.connect(self._options.conninfo, autocommit=True) as connection:
+            with Connection.connect(self._options.address, autocommit=True) as connection:
                 self._durability = self._checked(connection)
         except psycopg.Error as error:
             raise translation(error, self._options.place) from error
 
     def _checked(self, connection: Connection) -> Durability:
+        check_encoding(connection, self._options.place)
         try:
             (told,) = self._execute(connection, Statement(SETTINGS))
             settings = dict(zip(NAMES, told, strict=True))

@@ -48,7 +48,7 @@ _WITHOUT_DOCUMENT: Final = """
 def problems(options: PostgresOptions) -> list[str]:
     """What is wrong with the database, expired sessions included; empty if it is sound. Reads every key, no content."""
     try:
-        with psycopg.connect(options.conninfo) as connection:
+        with psycopg.connect(options.address) as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             missing = list(_missing(connection))
             return missing or list(_contradictions(connection))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
+
+import psycopg
 
 from turnlog.errors import SchemaVersionError, StoreError
 from turnlog.storage.migrations import SCHEMA_VERSION
@@ -24,6 +26,12 @@ SCHEMA: Final = "SELECT value FROM store_setting WHERE name = 'schema_version'"
 
 #: How far a commit has got on a synchronous standby when it is acknowledged.
 _ON_STANDBY: Final = {"on": "flushed", "remote_apply": "applied", "remote_write": "written, not flushed"}
+
+
+def check_encoding(connection: psycopg.BaseConnection[Any], place: str) -> None:
+    """Refuse a connection that somebody has set up to carry less than all of Unicode, or bytes for text."""
+    if connection.info.encoding != "utf-8":
+        raise StoreError(f"{place}: the pool's connections have another client_encoding; turnlog needs UTF8")
 
 
 def fault_of(settings: Mapping[str, str | None], schema: int, place: str, *, unsafe: bool) -> StoreError | None:

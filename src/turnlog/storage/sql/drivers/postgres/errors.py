@@ -57,8 +57,10 @@ def translation(error: psycopg.Error, place: str) -> Exception:  # noqa: PLR0911
             return StoreClosedError(f"the store is closed: {error}")
         case PoolTimeout():
             return StoreUnavailableError(f"no connection to {place} was free, or could be made, in time: {error}")
-        case errors.LockNotAvailable() | errors.QueryCanceled():
+        case errors.LockNotAvailable():
             return StoreBusyError(f"{place}: a lock was not free in time; nothing was written: {error}")
+        case errors.QueryCanceled():
+            return StoreBusyError(f"{place}: the server gave a statement up; nothing was written: {error}")
         case errors.DiskFull():
             return StoreFullError(f"no room is left for {place}; nothing was written: {error}")
         case errors.DataCorrupted() | errors.IndexCorrupted():

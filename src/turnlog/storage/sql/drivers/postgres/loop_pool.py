@@ -79,7 +79,7 @@ class LoopPool:
         pause = _FIRST_PAUSE
         while True:
             try:
-                return await self._set_up(await AsyncConnection.connect(self._options.conninfo, autocommit=True))
+                return await self._set_up(await AsyncConnection.connect(self._options.address, autocommit=True))
             except psycopg.OperationalError as error:
                 self._last_error = error
             await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads tries, guards nothing

@@ -94,7 +94,7 @@ def _exists(connection: Connection, table: str) -> bool:
 @contextmanager
 def _connected(options: PostgresOptions) -> Generator[Connection, None, None]:
     try:
-        with psycopg.connect(options.conninfo, autocommit=True) as connection:
+        with psycopg.connect(options.address, autocommit=True) as connection:
             yield connection
     except psycopg.Error as error:
         raise translation(error, options.place) from error

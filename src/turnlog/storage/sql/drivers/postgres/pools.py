@@ -51,6 +51,11 @@ class _Process(Generic[P]):
         self.pools: dict[Any, P] = {}
         self.is_closed = is_closed
 
+    def check_open(self) -> None:
+        """Raise ``StoreClosedError`` after a close."""
+        if self.is_closed:
+            raise StoreClosedError("the store is closed")
+
 
 class _Given(Struct, Generic[P]):
     """A pool that the caller has brought, and the process it belongs to."""
@@ -78,11 +83,14 @@ class Pools:
         """Whether the caller has brought the pool."""
         return self._given is not None
 
+    def check_open(self) -> None:
+        """Raise ``StoreClosedError`` after a close."""
+        self._process.check_open()
+
     def current(self) -> ConnectionPool[Connection]:
         """The pool to use here; raises ``StoreClosedError``."""
         process = self._process
-        if process.is_closed:
-            raise StoreClosedError("the store is closed")
+        process.check_open()
         if self._given is not None:
             return self._given.check()
         pool = process.pools.get(None)
@@ -91,7 +99,7 @@ class Pools:
                 pool = process.pools.get(None)
                 if pool is None:
                     made: ConnectionPool[Connection] = ConnectionPool(
-                        self._options.conninfo,
+                        self._options.address,
                         min_size=self._options.pool_min,
                         max_size=self._options.pool_max,
                         timeout=self._options.pool_timeout,
@@ -147,11 +155,14 @@ class AsyncPools:
         """Whether the caller has brought the pool."""
         return self._given is not None
 
+    def check_open(self) -> None:
+        """Raise ``StoreClosedError`` after a close."""
+        self._process.check_open()
+
     async def current(self) -> AsyncPool:
         """The pool to use here; raises ``StoreClosedError``."""
         process = self._process
-        if process.is_closed:
-            raise StoreClosedError("the store is closed")
+        process.check_open()
         if self._given is not None:
             return self._given.check()
         loop = asyncio.get_running_loop()
