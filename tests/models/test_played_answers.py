@@ -318,17 +318,45 @@ def test_parallel_calls_are_told_apart_however_a_service_numbers_them(
 
 
 @each_way
-def test_a_call_that_is_cut_off_is_not_run(way: Way, playing: PlayingServer) -> None:
+@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "refusal"])
+def test_a_call_that_is_cut_off_is_not_run(reason: str, way: Way, playing: PlayingServer) -> None:
     """Anthropic's SDK completes broken JSON: half of the input would look whole."""
     played = PLAYED[2]
-    whole = played.whole | {"stop_reason": "max_tokens"}
+    whole = played.whole | {"stop_reason": reason}
     stream = [
-        event | {"delta": {"stop_reason": "max_tokens"}} if event["type"] == "message_delta" else event
+        event | {"delta": {"stop_reason": reason}} if event["type"] == "message_delta" else event
         for event in played.stream
     ]
     playing.play(stream if way.is_streamed else whole)
     with pytest.raises(InvalidReplyError, match="cut off in the middle of a tool call"):
         ask(playing, ANTHROPIC, way, Prompt(messages=(ASKED,), tools=TOOLS))
+
+
+@each_way
+@pytest.mark.parametrize("arguments", ["", '{"city": '])
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_a_call_whose_arguments_have_not_all_come_is_not_run(
+    reason: str, arguments: str, way: Way, playing: PlayingServer
+) -> None:
+    """Blank arguments would be those of a function without parameters."""
+    called = {"name": "weather", "arguments": arguments}
+    call = {"index": 0, "id": "call_1", "type": "function", "function": called}
+    choice = {"index": 0, "finish_reason": reason}
+    said = {"role": "assistant", "tool_calls": [call]}
+    head = {"id": "c1", "created": 1, "model": "m"}
+    whole = head | {"object": "chat.completion", "choices": [choice | {"message": said}]}
+    playing.play([head | {"choices": [choice | {"delta": said}]}, "[DONE]"] if way.is_streamed else whole)
+    with pytest.raises(InvalidReplyError, match="cut off in the middle of a tool call"):
+        ask(playing, CHAT, way, Prompt(messages=(ASKED,), tools=TOOLS))
+
+    bound = {"length": "max_output_tokens"}.get(reason, reason)
+    output = [PLAYED[1].whole["output"][-1] | {"arguments": arguments, "status": "incomplete"}]
+    details = {"status": "incomplete", "incomplete_details": {"reason": bound}, "output": output}
+    response = PLAYED[1].whole | details
+    last = {"type": "response.incomplete", "response": response, "sequence_number": 0}
+    playing.play([last] if way.is_streamed else response)
+    with pytest.raises(InvalidReplyError, match=bound):
+        ask(playing, RESPONSES, way, Prompt(messages=(ASKED,), tools=TOOLS))
 
 
 @each_way

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from turnlog.errors import InvalidReplyError
 from turnlog.formats.anthropic import FORMAT, parse_reply
 from turnlog.log.windows import check_count
 from turnlog.models.protocol import Delta, Prompt, Reply, StreamItem
 from turnlog.models.provider_request import (
     ProviderSettings,
     arguments_of,
+    cut_call,
     cut_off,
     reply_of,
     request_body,
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: The API asks for a bound on each reply; every model takes this one.
 _MAX_TOKENS: Final = 4_096
+#: What a reply stops for in the middle of whatever it says. The SDK completes the JSON of a call that is cut off.
+_CUT_SHORT: Final = ("max_tokens", "model_context_window_exceeded", "refusal")
 
 
 class AnthropicModel(ClientOwner):
@@ -119,10 +121,10 @@ def anthropic_body(settings: ProviderSettings, prompt: Prompt) -> dict[str, Any]
 
 def message_reply(data: dict[str, Any]) -> Reply:
     """The reply that an answer says; a call whose input may be cut off is not to be run."""
-    content: list[dict[str, Any]] = data.get("content") or []
-    if data.get("stop_reason") == "max_tokens" and content and content[-1].get("type") == "tool_use":
-        raise InvalidReplyError("the reply was cut off in the middle of a tool call: give it more max_tokens")
-    return reply_of(parse_reply, data)
+    reply = reply_of(parse_reply, data)
+    if reply.finish_reason in _CUT_SHORT and data["content"] and data["content"][-1]["type"] == "tool_use":
+        raise cut_call(reply.finish_reason)
+    return reply
 
 
 def streamed_reply(events: Any, *, has_ended: bool) -> Reply:

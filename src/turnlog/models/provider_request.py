@@ -9,12 +9,16 @@ from typing import Any, Final
 from msgspec import Struct
 
 from turnlog.errors import InvalidReplyError, InvalidValueError
+from turnlog.formats.arguments import arguments_object
 from turnlog.formats.reply import ParsedReply
 from turnlog.formats.request import Request, render_request
+from turnlog.formats.text import is_blank
 from turnlog.log.messages import Message, SystemMessage
 from turnlog.models.protocol import Prompt, Reply
 from turnlog.models.schemas import object_schema, schema_in_words
 
+#: How providers say that a reply ended before the model had: at a bound, or by a filter.
+_CUT_SHORT: Final = ("length", "content_filter", "max_output_tokens", "incomplete")
 #: Options of the SDKs, which are no part of a request's body, and need not be JSON.
 _SDK_OPTIONS: Final = frozenset({"extra_headers", "extra_query", "extra_body", "timeout"})
 
@@ -83,12 +87,20 @@ def reply_of(parse: Callable[[Any], ParsedReply], data: Any) -> Reply:
         parsed = parse(data)
     except InvalidValueError as error:
         raise InvalidReplyError(f"the provider's answer cannot be read: {error}") from error
+    calls = parsed.message.tool_calls
+    if parsed.finish_reason in _CUT_SHORT and calls and not _is_whole(calls[-1].arguments):
+        raise cut_call(parsed.finish_reason)
     return Reply(
         message=parsed.message,
         usage=parsed.usage,
         model=parsed.model,
         finish_reason=parsed.finish_reason or "stop",
     )
+
+
+def _is_whole(arguments: str) -> bool:
+    """Whether nothing of the JSON is missing. Blank arguments are none elsewhere; here they have not come yet."""
+    return not is_blank(arguments) and arguments_object(arguments) is not None
 
 
 def _instructed(messages: tuple[Message, ...], instruction: SystemMessage) -> tuple[Message, ...]:
@@ -106,3 +118,11 @@ def _merged(made: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
 def cut_off(why: str) -> InvalidReplyError:
     """The error for a stream that ended before the reply had."""
     return InvalidReplyError(f"the provider's stream ended before the reply had: {why}")
+
+
+def cut_call(finish_reason: str) -> InvalidReplyError:
+    """The error for a reply whose last call may lack a part of its arguments."""
+    return InvalidReplyError(
+        f"the reply was cut off in the middle of a tool call (it finished with {finish_reason!r:.60}):"
+        " where that is a bound, give it more max_tokens"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any, Final
 
 from turnlog.errors import InvalidValueError
@@ -12,6 +13,7 @@ from turnlog.formats.json_fields import (
     as_array,
     as_object,
     is_array,
+    is_object,
     object_at,
     optional_array_at,
     optional_object_at,
@@ -81,9 +83,23 @@ def _sendable(said: dict[str, Any]) -> dict[str, Any]:
     """A reply's message as it is taken back: without empty keys, and with content where there is nothing else."""
     message = {key: value for key, value in present(said).items() if value != []}
     if is_array(message.get("tool_calls")):
-        message["tool_calls"] = all_present(message["tool_calls"])
+        message["tool_calls"] = _sendable_calls(all_present(message["tool_calls"]))
     is_silent = not message.keys() & {"tool_calls", "refusal", "audio", "function_call"}
     return {"content": "" if is_silent else None} | message | {"role": "assistant"}
+
+
+def _sendable_calls(calls: list[Any]) -> list[Any]:
+    """The calls with what some services leave out: an id, the type, and the arguments of a function without any."""
+    ids = {call["id"] for call in calls if is_object(call) and type(call.get("id")) is str}
+    free = (call_id for number in count(1) if (call_id := f"call_{number}") not in ids)
+    sendable: list[Any] = []
+    for call in calls:
+        if is_object(call) and is_object(call.get("function")):
+            function = {"arguments": ""} | present(call["function"])
+            sendable.append({"type": "function"} | call | {"id": call.get("id") or next(free), "function": function})
+        else:
+            sendable.append(call)
+    return sendable
 
 
 def read(data: Any) -> tuple[Reading, str]:
