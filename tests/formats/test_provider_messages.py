@@ -305,6 +305,24 @@ MORE: list[tuple[str, Any, Message, list[str]]] = [
         AssistantMessage(None),
         ["call of a server's tool"],
     ),
+    (
+        "bedrock",
+        {
+            "role": "user",
+            "content": [
+                {"document": {"name": "A", "source": {"text": "b"}}},
+                {"document": {"name": "C", "format": None, "source": {"bytes": "ZA=="}}},
+            ],
+        },
+        UserMessage(
+            [
+                MediaPart(media_type="text/plain", data=b"b", name="A"),
+                MediaPart(media_type="application/octet-stream", data=b"d", name="C"),
+            ]
+        ),
+        [],
+    ),
+    ("gemini", {"role": "user", "parts": [{"inline_data": None, "text": "Hi."}]}, UserMessage("Hi."), []),
     ("openai-responses", [{"role": "developer", "content": "Hi."}], SystemMessage("Hi."), []),
     (
         "openai-responses",

@@ -62,6 +62,22 @@ def test_an_item_that_has_an_id_is_not_sent_twice() -> None:
     assert items[3] == {"role": "assistant", "content": "Yes."}
 
 
+def test_a_custom_call_is_answered_as_the_provider_asks_and_a_call_that_is_written_anew_as_what_it_is() -> None:
+    """An output of the other kind is no answer: the call counts as open, and the request is refused."""
+    call = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c1", "name": "sh", "input": "ls -l"}
+    reply = openai_responses.parse_reply({"output": [call]}).message
+    ours = ToolMessage((ToolResult("c1", "a b"),))
+    (theirs,) = openai_responses.parse([{"type": "custom_tool_call_output", "call_id": "c1", "output": "a b"}])
+    for result in (ours, theirs):
+        items = openai_responses.render([UserMessage("List."), reply, result])["input"]
+        assert items[1:] == [call, {"type": "custom_tool_call_output", "call_id": "c1", "output": "a b"}]
+        items = openai_responses.render([UserMessage("List."), reply.replace(native=None), result])["input"]
+        assert items[1:] == [
+            {"type": "function_call", "call_id": "c1", "name": "sh", "arguments": "ls -l"},
+            {"type": "function_call_output", "call_id": "c1", "output": "a b"},
+        ]
+
+
 def test_a_document_for_bedrock_has_a_text_beside_it() -> None:
     (turn,) = bedrock.render([UserMessage([PDF])])["messages"]
     assert [next(iter(block)) for block in turn["content"]] == ["document", "text"]

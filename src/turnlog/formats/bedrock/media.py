@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from turnlog.formats.json_fields import object_at, text_at
+from turnlog.formats.json_fields import object_at, optional_text_at, text_at
 from turnlog.formats.media import base64_of, media_from_base64
 from turnlog.formats.reading import Reading
 from turnlog.formats.writing import Writing
@@ -42,6 +42,8 @@ _KEYS: Final = {
     "video": frozenset({"format", "source"}),
     "document": frozenset({"format", "source", "name"}),
 }
+#: The format of a document that names none.
+_UNSAID: Final = "octet-stream"
 _NAME: Final = re.compile(r"(?:[a-zA-Z0-9()\[\]-]|\s(?!\s)){1,200}")
 _UNNAMED: Final = re.compile(r"[^a-zA-Z0-9()\[\]-]+")
 
@@ -50,12 +52,16 @@ def read_media(kind: str, block: dict[str, Any], where: str, reading: Reading) -
     """An ``image``, ``document`` or ``video``."""
     reading.beyond(block, _KEYS[kind], where)
     name = text_at(block, "name", where) if kind == "document" else None
-    format_ = text_at(block, "format", where)
+    source = object_at(block, "source", where)
+    format_ = text_at(block, "format", where) if kind != "document" else optional_text_at(block, "format", where)
+    if format_ is None:
+        format_ = "txt" if "text" in source else _UNSAID
     media_type = _TYPES[kind].get(format_)
     if media_type is None:
         media_type = format_ if "/" in format_ else f"{'application' if kind == 'document' else kind}/{format_}"
         reading.layout()
-    source = object_at(block, "source", where)
+    if block.get("format") is None:
+        reading.layout()
     where = f"{where}.source"
     if len(source) != 1 or reading.calls:
         reading.layout()

@@ -8,6 +8,7 @@ from typing import Any, Final
 from turnlog.errors import InvalidValueError, UnstorableError
 from turnlog.formats.json_fields import is_object
 from turnlog.formats.reading import Reading
+from turnlog.formats.reply import present
 
 #: What most parts have: one look at them all is cheaper than one at each.
 _COMMON: Final = frozenset({"text", "thought", "thoughtSignature", "functionCall", "functionResponse", "inlineData"})
@@ -15,7 +16,10 @@ _UNDERSCORE: Final = re.compile(r"_([a-z])")
 
 
 def in_camel_case(fields: dict[str, Any], reading: Reading) -> dict[str, Any]:
-    """The same fields; of a key that stands in both cases the camel one counts."""
+    """The same fields; of a key that stands in both cases the camel one counts, and null is the same as no key."""
+    if None in fields.values():
+        reading.layout()
+        fields = present(fields)
     if fields.keys() <= _COMMON or not any(map(_is_snake, fields)):
         return fields
     reading.layout()

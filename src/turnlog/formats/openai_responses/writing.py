@@ -23,6 +23,9 @@ from turnlog.log.messages import (
     ToolStatus,
 )
 
+#: Calls that the caller answers, and what answers them.
+_OUTPUT: Final = "function_call_output"
+_ANSWERS: Final = {"function_call": _OUTPUT, "custom_tool_call": "custom_tool_call_output"}
 #: Files that were uploaded are known to OpenAI's other API too.
 _FORMATS: Final = (FORMAT, "openai-chat")
 
@@ -96,10 +99,18 @@ def _instructions(message: SystemMessage, notes: Notes | None) -> str | None:
     return "\n\n".join(system_texts(message, 0, notes)) or None
 
 
+class _Sent:
+    """What of the request is written already: the ids of its items, and the kind of item that answers each call."""
+
+    def __init__(self) -> None:
+        self.ids: set[str] = set()
+        self.answers: dict[str, str] = {}
+
+
 def _items(messages: Sequence[Message], begin: int, notes: Notes | None) -> list[dict[str, Any]]:
     writing = Writing(messages, _FORMATS, IDS, notes)
     items: list[dict[str, Any]] = []
-    sent: set[str] = set()
+    sent = _Sent()
     index = begin
     while index < len(messages):
         message = messages[index]
@@ -109,25 +120,26 @@ def _items(messages: Sequence[Message], begin: int, notes: Notes | None) -> list
             items += whole
             writing.kept(1)
         else:
-            items += _written(message, writing)
+            items += _written(message, writing, sent)
         index += 1
     return items
 
 
-def _whole(messages: Sequence[Message], index: int, writing: Writing, sent: set[str]) -> list[dict[str, Any]] | None:
+def _whole(messages: Sequence[Message], index: int, writing: Writing, sent: _Sent) -> list[dict[str, Any]] | None:
     """The items as they came, if the message still says the same and none of them stands in the request already."""
     message = messages[index]
     data: object = None if message.native is None or not writing.is_own else message.native.data
     if not is_array(data) or count_same(messages, index, data, read) != 1:
         return None
     ids = {item["id"] for item in data if isinstance(item.get("id"), str)}
-    if ids & sent:
+    if ids & sent.ids:
         return None
     if isinstance(message, AssistantMessage):
         writing.ids.keep(message.tool_calls)
-    elif isinstance(message, ToolMessage) and not all(writing.ids.is_kept(result.id) for result in message.results):
+        sent.answers |= {item["call_id"]: _ANSWERS[item["type"]] for item in data if item.get("type") in _ANSWERS}
+    elif isinstance(message, ToolMessage) and not all(_is_answer(item, writing, sent) for item in data):
         return None
-    sent |= ids
+    sent.ids |= ids
     items: list[dict[str, Any]] = copied(data)
     while items and items[-1].get("type") == "reasoning" and str(items[-1].get("id")).startswith("rs_"):
         items.pop()
@@ -135,31 +147,38 @@ def _whole(messages: Sequence[Message], index: int, writing: Writing, sent: set[
     return items
 
 
-def _written(message: Message, writing: Writing) -> list[dict[str, Any]]:
+def _is_answer(item: dict[str, Any], writing: Writing, sent: _Sent) -> bool:
+    """Whether an output answers its call as that is written here."""
+    return writing.ids.is_kept(item["call_id"]) and sent.answers.get(item["call_id"], item["type"]) == item["type"]
+
+
+def _written(message: Message, writing: Writing, sent: _Sent) -> list[dict[str, Any]]:
     if isinstance(message, AssistantMessage):
-        return _assistant(message, writing)
+        return _assistant(message, writing, sent)
     if isinstance(message, ToolMessage):
-        return _outputs(message, writing)
+        return _outputs(message, writing, sent)
     content = _content(message.content, "user", ".content", _PARTS, writing)
     if content is None and not isinstance(message, SystemMessage) and message.native is not None and not writing.is_own:
         content = f"(content that only {message.native.format} reads: left out)"
     return [] if content is None else [{"role": message.type.value, "content": content}]
 
 
-def _assistant(message: AssistantMessage, writing: Writing) -> list[dict[str, Any]]:
+def _assistant(message: AssistantMessage, writing: Writing, sent: _Sent) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     content = _content(message.content, "assistant", ".content", _SAID, writing)
     if content is not None:
         items.append({"role": "assistant", "content": content})
     if message.tool_calls:
+        ids = writing.ids.calls(message.tool_calls)
+        sent.answers |= dict.fromkeys(ids, _OUTPUT)
         items += (
             {"type": "function_call", "call_id": call_id, "name": call.name, "arguments": call.arguments}
-            for call, call_id in zip(message.tool_calls, writing.ids.calls(message.tool_calls), strict=True)
+            for call, call_id in zip(message.tool_calls, ids, strict=True)
         )
     return items
 
 
-def _outputs(message: ToolMessage, writing: Writing) -> list[dict[str, Any]]:
+def _outputs(message: ToolMessage, writing: Writing, sent: _Sent) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     for index, result in final_results(message):
         output = _content(result.content, "result", f".results[{index}].content", _PARTS, writing)
@@ -167,7 +186,8 @@ def _outputs(message: ToolMessage, writing: Writing) -> list[dict[str, Any]]:
             why = f"{writing.format} has no place for it; what the result says is sent"
             writing.lost(f".results[{index}].status", f"status {result.status.value}", why)
         call_id = writing.ids.result(result.id)
-        items.append({"type": "function_call_output", "call_id": call_id, "output": "" if output is None else output})
+        kind = sent.answers.get(call_id, _OUTPUT)
+        items.append({"type": kind, "call_id": call_id, "output": "" if output is None else output})
     return items
 
 
