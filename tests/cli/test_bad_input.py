@@ -101,7 +101,15 @@ def test_a_folder_in_place_of_a_file(turnlog: CommandLine, file_of: FileOf, tmp_
 
 @pytest.mark.parametrize(
     "url",
-    ["mongodb://x", "sqlite:", "sqlite:a.db?color=red", "sqlite:a.db?busy_timeout=x", "sqlite:a.db?unsafe=y", "sqlite://h/a.db", "a\0b"],
+    [
+        "mongodb://x",
+        "sqlite:",
+        "sqlite:a.db?color=red",
+        "sqlite:a.db?busy_timeout=x",
+        "sqlite:a.db?unsafe=y",
+        "sqlite://h/a.db",
+        "a\0b",
+    ],
 )
 def test_a_url_that_names_no_store(turnlog: CommandLine, file_of: FileOf, url: str) -> None:
     turnlog.fails(2, "sessions", "--store", url)

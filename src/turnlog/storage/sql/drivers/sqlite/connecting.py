@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from typing import Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from turnlog.errors import ForeignStoreError, InvalidValueError, SchemaVersionError, StoreUnavailableError
 from turnlog.storage import migrations
@@ -26,6 +28,9 @@ LONGEST_BUSY_TIMEOUT: Final = 3600
 class SqliteOptions(Struct, frozen=True, kw_only=True):
     """How to open a file. ``path`` ``":memory:"`` is one database for all threads, gone when the store is closed.
 
+    A path is made absolute and its links are followed at once: connections are made now and later, from whatever is the
+    working folder then, and all of them, by whatever name, share the lock file beside the database.
+
     ``synchronous`` FULL makes every acknowledged append durable; NORMAL risks the last ones at a power cut; OFF risks
     the file and needs ``unsafe`` too. ``busy_timeout`` is how many seconds a writer waits for another process.
     """
@@ -42,6 +47,10 @@ class SqliteOptions(Struct, frozen=True, kw_only=True):
             raise InvalidValueError("synchronous=OFF may corrupt the file at a power cut; it needs unsafe=yes as well")
         if not 0 <= self.busy_timeout <= LONGEST_BUSY_TIMEOUT:
             raise InvalidValueError(f"busy_timeout is 0 to {LONGEST_BUSY_TIMEOUT} seconds, not {self.busy_timeout!r}")
+        if not self.path or "\0" in self.path:
+            raise InvalidValueError(f"{self.path!r} is no path of a file")
+        if not self.in_memory:
+            force_setattr(self, "path", os.path.realpath(self.path))
 
     @property
     def in_memory(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 import time
@@ -58,7 +57,7 @@ class SqliteDatabase:
         return connection
 
     def _new_connection(self) -> Connection:
-        if _STRANDED and os.path.realpath(self.options.path) in _STRANDED:
+        if self.options.path in _STRANDED:
             raise self._stranded()
         return self._connect(self.options)
 
@@ -219,7 +218,7 @@ class SqliteDatabase:
             # ends.
             _INHERITED.append((self._writing, *self._idle))
             if not self.options.in_memory:
-                _STRANDED.add(os.path.realpath(self.options.path))
+                _STRANDED.add(self.options.path)
             self._writing, self._is_stranded = None, True
         self._begin(self._writing)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
 from turnlog.errors import (
     ForeignStoreError,
@@ -44,7 +45,17 @@ def translation(error: sqlite3.Error, place: str) -> Exception:
     if primary == sqlite3.SQLITE_CORRUPT:
         return UnreadableDataError(None, None, f"{place} is damaged ({error}); restore it from a backup")
     if primary == sqlite3.SQLITE_READONLY:
-        return StoreUnavailableError(f"{place} cannot be written to: {error}")
+        return StoreUnavailableError(
+            f"{place} cannot be written to, or not its folder, which reading needs as well: {error}"
+        )
     if primary in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_AUTH):
-        return StoreUnavailableError(f"{place} cannot be opened, read or written here: {error}")
+        why = _obstacle(Path(place)) or error
+        return StoreUnavailableError(f"{place} cannot be opened, read or written here: {why}")
     return StoreError(f"{place}: {error}")
+
+
+def _obstacle(file: Path) -> str:
+    """What SQLite does not say of a file that it cannot open; empty if it is nothing of the kind."""
+    if file.is_dir():
+        return "it is a folder"
+    return "" if file.parent.is_dir() else f"there is no folder {file.parent}"
