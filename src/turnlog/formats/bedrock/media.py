@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from turnlog.formats.json_fields import object_at, optional_text_at, text_at
+from turnlog.formats.json_fields import object_at, text_at
 from turnlog.formats.media import base64_of, media_from_base64
 from turnlog.formats.reading import Reading
 from turnlog.formats.writing import Writing
@@ -42,8 +42,6 @@ _KEYS: Final = {
     "video": frozenset({"format", "source"}),
     "document": frozenset({"format", "source", "name"}),
 }
-#: The format of a document that names none.
-_UNSAID: Final = "octet-stream"
 _NAME: Final = re.compile(r"(?:[a-zA-Z0-9()\[\]-]|\s(?!\s)){1,200}")
 _UNNAMED: Final = re.compile(r"[^a-zA-Z0-9()\[\]-]+")
 
@@ -53,14 +51,8 @@ def read_media(kind: str, block: dict[str, Any], where: str, reading: Reading) -
     reading.beyond(block, _KEYS[kind], where)
     name = text_at(block, "name", where) if kind == "document" else None
     source = object_at(block, "source", where)
-    format_ = text_at(block, "format", where) if kind != "document" else optional_text_at(block, "format", where)
-    if format_ is None:
-        format_ = "txt" if "text" in source else _UNSAID
-    media_type = _TYPES[kind].get(format_)
-    if media_type is None:
-        media_type = format_ if "/" in format_ else f"{'application' if kind == 'document' else kind}/{format_}"
-        reading.layout()
-    if block.get("format") is None:
+    media_type = _media_type(kind, block, source, where)
+    if block.get("format") not in _TYPES[kind]:
         reading.layout()
     where = f"{where}.source"
     if len(source) != 1 or reading.calls:
@@ -85,6 +77,17 @@ def read_media(kind: str, block: dict[str, Any], where: str, reading: Reading) -
         reading.unknown(where, f"source of a {kind}")
     if name is not None and _NAME.fullmatch(name) is None:
         reading.layout()
+
+
+def _media_type(kind: str, block: dict[str, Any], source: dict[str, Any], where: str) -> str:
+    """The type that the format names; a document need not have one."""
+    if kind == "document" and block.get("format") is None:
+        return _TYPES[kind]["txt"] if "text" in source else "application/octet-stream"
+    format_ = text_at(block, "format", where)
+    known = _TYPES[kind].get(format_)
+    if known is None and "/" not in format_:
+        return f"{'application' if kind == 'document' else kind}/{format_}"
+    return known or format_
 
 
 def write_media(part: MediaPart, writing: Writing) -> dict[str, Any] | None:
