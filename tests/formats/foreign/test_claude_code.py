@@ -17,6 +17,7 @@ from turnlog.formats.claude_code import Survey
 from turnlog.formats.foreign import Entry
 from turnlog.log.messages import (
     AssistantMessage,
+    MediaPart,
     MessageMetadata,
     ReasoningPart,
     TextPart,
@@ -248,6 +249,25 @@ def test_what_is_no_message_is_kept_beside_or_counted() -> None:
         "version": "2.1.30",
         "title": "A greeting",
     }
+
+
+def test_what_was_typed_meanwhile_may_have_pictures_and_what_claude_code_says_then_is_its_own() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    notification = {"type": "queued_command", "prompt": "Task b1 is done.", "commandMode": "task-notification"}
+    transcript = Transcript().user("u1", "Hello")
+    transcript.add("attachment", "q1", attachment={"type": "queued_command", "prompt": [text("And this."), image]})
+    transcript.add("attachment", "q2", attachment=notification)
+    transcript.add("attachment", "q3", attachment={"type": "queued_command", "prompt": "Caveat.", "isMeta": True})
+    transcript.add("attachment", "q4", attachment={"type": "queued_command", "prompt": []})
+    transcript.user("u2", "Task b2 is done.", origin={"kind": "task-notification"})
+    transcript.user("u3", "Thanks.", origin={"kind": "human"})
+    transcript.add("attachment", "q5", attachment={"type": "queued_command", "prompt": [text("No."), {"type": "text"}]})
+    entries, found, faults = read(transcript.lines)
+    assert faults == [(8, "attachment.prompt[1] has no 'text'")]
+    assert shown(entries) == ["u Hello", "u And this.", *["CLAUDE_CODE.META"] * 3, "u Thanks."]
+    assert entries[1].message == UserMessage([TextPart("And this."), MediaPart(media_type="image/png", data=b"hi")])
+    assert entries[2].payload == {"attachment": notification}
+    assert found.facts.left_out == {"attachment": 1}
 
 
 def test_a_line_that_stands_twice_is_read_once() -> None:

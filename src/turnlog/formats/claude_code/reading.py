@@ -28,6 +28,12 @@ _QUEUE: Final = EventType.of("CLAUDE_CODE.QUEUE")
 _API_ERROR: Final = EventType.of("CLAUDE_CODE.API_ERROR")
 _LEFT_BEHIND: Final = EventType.of("CLAUDE_CODE.LEFT_BEHIND")
 
+#: Where the words of a line stand.
+_MESSAGE: Final = "message"
+_ATTACHMENT: Final = "attachment"
+#: How Claude Code calls what it says when a task in the background has ended.
+_NOTIFICATION: Final = "task-notification"
+
 #: What every line carries, and says nothing of its own.
 _ENVELOPE: Final = frozenset(
     {
@@ -83,7 +89,7 @@ class _Reader:
             try:
                 self._take(number, value)
             except InvalidValueError as error:
-                self._on_fault(number, str(error).replace("message[0]", "message", 1))
+                self._on_fault(number, _in_file(str(error)))
             except RecursionError:
                 self._on_fault(number, "the line is nested too deep")
             yield from self._ready()
@@ -114,24 +120,31 @@ class _Reader:
         elif kind == "system":
             is_boundary = fields.get("subtype") == "compact_boundary"
             self._note(number, fields, _BOUNDARY if is_boundary else _SYSTEM, branch)
-        elif kind == "attachment" and _queued(fields) is not None:
-            message = {"role": "user", "content": [{"type": "text", "text": _queued(fields)}]}
-            self._say(number, fields, anthropic.parse([message], where="attachment"), branch)
+        elif kind == "attachment" and (queued := _queued(fields)) is not None:
+            self._take_queued(number, fields, queued, branch)
         elif kind == "queue-operation" and type(fields.get("content")) is str:
             self._note(number, fields, _QUEUE, branch)
         else:
             self._leave_out(kind[:40])
 
+    def _take_queued(self, number: int, fields: dict[str, Any], queued: dict[str, Any], branch: str | None) -> None:
+        """What was typed while the model was at work, or what Claude Code told it then."""
+        is_injected = queued.get("isMeta") is True or queued.get("commandMode") == _NOTIFICATION
+        if is_injected or _is_notification(fields) or _is_notification(queued):
+            self._note(number, fields, _META, branch)
+        else:
+            self._say(number, fields, _of_user(queued["prompt"], _ATTACHMENT), branch)
+
     def _take_spoken(self, number: int, fields: dict[str, Any], kind: str, branch: str | None) -> None:
         message = object_at(fields, "message", "the line")
         if fields.get("isCompactSummary") is True:
             self._note(number, fields, _SUMMARY, branch)
-        elif fields.get("isMeta") is True:
+        elif fields.get("isMeta") is True or _is_notification(fields):
             self._note(number, fields, _META, branch)
         elif fields.get("isApiErrorMessage") is True:
             self._note(number, fields, _API_ERROR, branch)
         elif kind == "user":
-            self._say(number, fields, _of_user(message), branch)
+            self._say(number, fields, _of_user(message.get("content"), _MESSAGE), branch)
         else:
             at = moment(fields.get("timestamp"), "timestamp")
             self._add_part(_Part(number, fields, at, branch), message)
@@ -189,13 +202,25 @@ def _joined(parts: list[_Part]) -> Entry:
     return Entry(line=first.line, message=message, timestamp=first.timestamp, branch=first.branch, metadata=metadata)
 
 
-def _queued(fields: dict[str, Any]) -> str | None:
-    """What a user typed while the model was at work."""
+def _queued(fields: dict[str, Any]) -> dict[str, Any] | None:
+    """The attachment that says what came while the model was at work; text, or blocks where there are pictures."""
     attachment = fields.get("attachment")
     if not is_object(attachment) or attachment.get("type") != "queued_command":
         return None
-    prompt = attachment.get("prompt")
-    return prompt if type(prompt) is str and prompt else None
+    return attachment if attachment.get("prompt") else None
+
+
+def _is_notification(fields: dict[str, Any]) -> bool:
+    """Whether Claude Code says by itself that a task in the background has ended."""
+    origin = fields.get("origin")
+    return is_object(origin) and origin.get("kind") == _NOTIFICATION
+
+
+def _in_file(problem: str) -> str:
+    """A problem with the path as it is in the line, where a message is parsed alone."""
+    return problem.replace(f"{_MESSAGE}[0]", _MESSAGE, 1).replace(
+        f"{_ATTACHMENT}[0].content", f"{_ATTACHMENT}.prompt", 1
+    )
 
 
 def _about(fields: dict[str, Any]) -> dict[str, Any]:
@@ -203,13 +228,12 @@ def _about(fields: dict[str, Any]) -> dict[str, Any]:
     return {"claude_code": {key: value for key, value in kept.items() if type(value) is str}}
 
 
-def _of_user(message: dict[str, Any]) -> list[Message]:
-    content = message.get("content")
+def _of_user(content: Any, where: str) -> list[Message]:
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     elif is_array(content):
         content = [_plain(block) for block in all_present(content)]
-    return anthropic.parse([{"role": "user", "content": content}], where="message")
+    return anthropic.parse([{"role": "user", "content": content}], where=where)
 
 
 def _plain(block: Any) -> Any:
