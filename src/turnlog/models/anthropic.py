@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
+from turnlog.errors import InvalidReplyError
 from turnlog.formats.anthropic import FORMAT, parse_reply
+from turnlog.formats.json_fields import is_object
+from turnlog.formats.reply import Usage, all_present
 from turnlog.log.windows import check_count
 from turnlog.models.protocol import Delta, Prompt, Reply, StreamItem
 from turnlog.models.provider_request import (
@@ -26,6 +31,9 @@ if TYPE_CHECKING:
 _MAX_TOKENS: Final = 4_096
 #: What a reply stops for in the middle of whatever it says. The SDK completes the JSON of a call that is cut off.
 _CUT_SHORT: Final = ("max_tokens", "model_context_window_exceeded", "refusal")
+_CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
+#: How often one turn is gone on with: it is the provider that decides to pause.
+_MOST_PAUSES: Final = 10
 
 
 class AnthropicModel(ClientOwner):
@@ -34,8 +42,8 @@ class AnthropicModel(ClientOwner):
     ``client`` is yours to configure and close; without one it is made from ``api_key`` and ``base_url`` or the
     environment (``ANTHROPIC_API_KEY``, ``ANTHROPIC_BASE_URL``). ``options`` are sent with each prompt, unless its own
     replace them; ``max_tokens`` bounds a reply where they do not. ``native_output=False`` asks for structured output in
-    words, for models without it. The SDK's errors are raised as they are; an answer that is none is an
-    :class:`InvalidReplyError`.
+    words, for models without it. A turn that the provider pauses, as tools of its own take long, is gone on with. The
+    SDK's errors are raised as they are; an answer that is none is an :class:`InvalidReplyError`.
     """
 
     def __init__(
@@ -55,19 +63,23 @@ class AnthropicModel(ClientOwner):
 
     def generate(self, prompt: Prompt) -> Reply:
         """Answer the prompt."""
-        create = self._client.messages.create
-        answer = create(**arguments_of(create, anthropic_body(self._settings, prompt)))
-        return message_reply(answer.to_dict(warnings=False))
+        create, answers = self._client.messages.create, AnthropicAnswers(self._settings, prompt)
+        while not answers.are_complete:
+            answer = create(**arguments_of(create, answers.body()))
+            answers.add(answer.to_dict(warnings=False))
+        return answers.reply()
 
     def stream(self, prompt: Prompt) -> Iterator[StreamItem]:
         """Answer in pieces; the last item is the whole reply."""
-        start = self._client.messages.stream
-        has_ended = False
-        with start(**arguments_of(start, anthropic_body(self._settings, prompt))) as events:
-            for event in events:
-                has_ended = has_ended or event.type == "message_stop"
-                yield from deltas_of(event)
-            yield streamed_reply(events, has_ended=has_ended)
+        start, answers = self._client.messages.stream, AnthropicAnswers(self._settings, prompt)
+        while not answers.are_complete:
+            has_ended = False
+            with start(**arguments_of(start, answers.body())) as events:
+                for event in events:
+                    has_ended = has_ended or event.type == "message_stop"
+                    yield from deltas_of(event)
+                answers.add(streamed_answer(events, has_ended=has_ended))
+        yield answers.reply()
 
 
 class AsyncAnthropicModel(AsyncClientOwner):
@@ -90,20 +102,24 @@ class AsyncAnthropicModel(AsyncClientOwner):
 
     async def generate(self, prompt: Prompt) -> Reply:
         """Answer the prompt."""
-        create = self._client.messages.create
-        answer = await create(**arguments_of(create, anthropic_body(self._settings, prompt)))
-        return message_reply(answer.to_dict(warnings=False))
+        create, answers = self._client.messages.create, AnthropicAnswers(self._settings, prompt)
+        while not answers.are_complete:
+            answer = await create(**arguments_of(create, answers.body()))
+            answers.add(answer.to_dict(warnings=False))
+        return answers.reply()
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[StreamItem]:
         """Answer in pieces; the last item is the whole reply."""
-        start = self._client.messages.stream
-        has_ended = False
-        async with start(**arguments_of(start, anthropic_body(self._settings, prompt))) as events:
-            async for event in events:
-                has_ended = has_ended or event.type == "message_stop"
-                for delta in deltas_of(event):
-                    yield delta
-            yield streamed_reply(events, has_ended=has_ended)
+        start, answers = self._client.messages.stream, AnthropicAnswers(self._settings, prompt)
+        while not answers.are_complete:
+            has_ended = False
+            async with start(**arguments_of(start, answers.body())) as events:
+                async for event in events:
+                    has_ended = has_ended or event.type == "message_stop"
+                    for delta in deltas_of(event):
+                        yield delta
+                answers.add(streamed_answer(events, has_ended=has_ended))
+        yield answers.reply()
 
 
 def anthropic_settings(
@@ -119,19 +135,60 @@ def anthropic_body(settings: ProviderSettings, prompt: Prompt) -> dict[str, Any]
     return request_body(settings, prompt, settings.options_for(prompt), _output_options)
 
 
+class AnthropicAnswers:
+    """The answers that make one reply: a turn that tools of the provider's own make long is paused, and gone on with.
+
+    What was paused is no reply to store: a request that holds it, and goes on with anything else, is refused.
+    """
+
+    def __init__(self, settings: ProviderSettings, prompt: Prompt) -> None:
+        self._body = anthropic_body(settings, prompt)
+        self._last: dict[str, Any] = {}
+        self._content: list[Any] = []
+        self._usage: Usage | None = None
+        self._pauses = 0
+        self.are_complete = False
+
+    def body(self) -> dict[str, Any]:
+        """The request for the next answer."""
+        if not self._content:
+            return self._body
+        said = {"role": "assistant", "content": all_present(self._content)}
+        container = self._last.get("container")
+        place = {"container": container["id"]} if is_object(container) and "id" in container else {}
+        return place | self._body | {"messages": [*self._body["messages"], said]}
+
+    def add(self, answer: dict[str, Any]) -> None:
+        """Take an answer in."""
+        usage = message_reply(answer).usage
+        if usage is not None:
+            self._usage = usage if self._usage is None else self._usage + usage
+        self._last = answer
+        self._content += answer["content"]
+        self.are_complete = answer.get("stop_reason") != "pause_turn"
+        self._pauses += not self.are_complete
+        if self._pauses > _MOST_PAUSES:
+            raise InvalidReplyError(f"the provider has paused the turn more than {_MOST_PAUSES} times")
+
+    def reply(self) -> Reply:
+        """The whole reply."""
+        return replace(message_reply(self._last | {"content": self._content}), usage=self._usage)
+
+
 def message_reply(data: dict[str, Any]) -> Reply:
     """The reply that an answer says; a call whose input may be cut off is not to be run."""
     reply = reply_of(parse_reply, data)
-    if reply.finish_reason in _CUT_SHORT and data["content"] and data["content"][-1]["type"] == "tool_use":
+    if reply.finish_reason in _CUT_SHORT and data["content"] and data["content"][-1]["type"] in _CALLS:
         raise cut_call(reply.finish_reason)
     return reply
 
 
-def streamed_reply(events: Any, *, has_ended: bool) -> Reply:
-    """The reply that the SDK has put together of a stream; :class:`InvalidReplyError` where it was cut off."""
+def streamed_answer(events: Any, *, has_ended: bool) -> dict[str, Any]:
+    """The answer that the SDK has put together of a stream; :class:`InvalidReplyError` where it was cut off."""
     if not has_ended:
         raise cut_off("it gave no message_stop")
-    return message_reply(events.current_message_snapshot.to_dict(warnings=False))
+    answer: dict[str, Any] = events.current_message_snapshot.to_dict(warnings=False)
+    return answer
 
 
 def deltas_of(event: Any) -> Iterator[Delta]:

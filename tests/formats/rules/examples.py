@@ -195,6 +195,11 @@ ANTHROPIC: Final = (
         chat(ASK, assistant({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1"}, text()), ASK),
         "messages[1].content[0]",
     ),
+    Example(
+        "anthropic.server-use-unanswered",
+        chat(ASK, assistant(text(), {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search"}), ASK),
+        "messages[1].content[1]",
+    ),
     Example("anthropic.message-empty", chat(ASK, {"role": "assistant", "content": ""}, ASK), "messages[1].content"),
     Example("anthropic.text-empty", chat(user(text(), text(""))), "messages[0].content[1]"),
     Example("anthropic.text-blank", chat(user(text(), text(" \n"))), "messages[0].content[1]"),

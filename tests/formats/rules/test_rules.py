@@ -114,6 +114,20 @@ RIGHT: list[tuple[str, dict[str, Any]]] = [
     ),
     (
         "anthropic",
+        ex.chat(ASK, ex.assistant({"type": "server_tool_use", "id": "s"}, ex.use()), ex.user(ex.result())),
+    ),
+    (  # code that runs at the provider's calls a tool of ours, and ends in a later turn
+        "anthropic",
+        ex.chat(
+            ASK,
+            ex.assistant({"type": "server_tool_use", "id": "s", "name": "code_execution"}, ex.use()),
+            ex.user(ex.result()),
+            ex.assistant({"type": "code_execution_tool_result", "tool_use_id": "s"}, ex.text()),
+            ASK,
+        ),
+    ),
+    (
+        "anthropic",
         ex.chat(ASK, ex.assistant(ex.thought(), ex.use()), ex.user(ex.result()), thinking=ex.ENABLED),
     ),
     ("anthropic", ex.chat(ASK, ex.assistant(ex.use()), ex.user(ex.result(), ex.text()), thinking=ex.ENABLED)),

@@ -212,9 +212,9 @@ def after_calls(request: Anthropic) -> Iterator[Finding]:
 
 
 def server_result_without_call(request: Anthropic) -> Iterator[Finding]:
-    """Results of the provider's own tools without their call before them."""
+    """Results of the provider's own tools without their call before them; code that calls tools runs over turns."""
+    asked = set[str]()
     for turn in request.turns:
-        asked = set[str]()
         for block in turn.blocks if turn.role == "assistant" else ():
             id_ = block.fields.get("id")
             if block.kind in _SERVER_CALLS and isinstance(id_, str):
@@ -222,6 +222,21 @@ def server_result_without_call(request: Anthropic) -> Iterator[Finding]:
             answers = block.fields.get("tool_use_id")
             if _is_server_result(block) and isinstance(answers, str) and answers not in asked:
                 yield Finding(block.place, {"id": answers, "kind": block.kind[:80]})
+
+
+def server_call_without_result(request: Anthropic) -> Iterator[Finding]:
+    """Calls of the provider's own tools that it has not answered, where the user goes on all the same.
+
+    A last turn goes on by itself, and one with calls of ours when those are answered.
+    """
+    blocks = [block for message in request.messages for block in message.blocks if _is_server_result(block)]
+    answered = {id_ for block in blocks if isinstance(id_ := block.fields.get("tool_use_id"), str)}
+    for turn in request.turns[:-1]:
+        for block in () if turn.role != "assistant" or _calls(turn) else turn.blocks:
+            id_ = block.fields.get("id")
+            if block.kind == "server_tool_use" and isinstance(id_, str) and id_ not in answered:
+                name = str(block.fields.get("name"))[:80]
+                yield Finding(block.place, {"id": id_, "name": name, "index": _index(block.message)})
 
 
 def wrong_id(request: Anthropic) -> Iterator[Finding]:

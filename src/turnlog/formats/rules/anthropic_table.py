@@ -103,11 +103,19 @@ RULES: Final[tuple[Rule[Anthropic], ...]] = (
     ),
     Rule(
         id="anthropic.server-result-unexpected",
-        demand="What a tool of the provider's own found stands behind its call, in the same assistant turn.",
+        demand="What a tool of the provider's own found stands behind its call.",
         message="no call {id!a} stands before this block of type {kind!a}: send both as they came, or leave both out",
         says="{dotted}: unexpected `tool_use_id` found in `{kind}` blocks: {id}. Each `{kind}` block must have a "
         "corresponding `server_tool_use` block before it.",
         find=anthropic.server_result_without_call,
+    ),
+    Rule(
+        id="anthropic.server-use-unanswered",
+        demand="A call of a tool of the provider's own has its result, before the user says something else.",
+        message="call {id!a} of {name!a} has no result: it was paused or cut off, leave it out",
+        says="messages.{index}: `{name}` tool use with id `{id}` was found without a corresponding "
+        "`{name}_tool_result` block",
+        find=anthropic.server_call_without_result,
     ),
     Rule(
         id="anthropic.tool-use-id",
