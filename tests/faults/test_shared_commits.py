@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, cast
@@ -10,6 +11,7 @@ import pytest
 
 from tests.faults.operations import WRITES, Operation, clock, outcome, prepare
 from tests.faults.stores import Dump, copied, dump, is_locked
+from turnlog import open_store
 from turnlog.errors import AppendOutcomeUnknownError, StoreError, TurnlogError, VersionConflictError
 from turnlog.log.tokens import EstimatedTokens
 from turnlog.storage.sql import SqlRepository
@@ -36,9 +38,9 @@ def group() -> list[Any]:
     ]
 
 
-def run_group(database: SqliteDatabase) -> list[Any]:
+def run_group(database: SqliteDatabase, makes: Sequence[Any] | None = None) -> list[Any]:
     """Queue all, complete the first: it leads the others. Each job's result or error."""
-    jobs = [database.submit(make) for make in group()]
+    jobs = [database.submit(make) for make in makes or group()]
     told: list[Any] = []
     for job in jobs:
         try:
@@ -115,6 +117,19 @@ def test_a_lost_answer_to_a_shared_commit_is_in_doubt_and_never_a_refusal(templa
     assert isinstance(refused, VersionConflictError)
     assert isinstance(deleted, CommitFailedError)
     assert {12, 13, 14} <= {row[1] for row in dump(path)["event"]}
+
+
+def test_a_sweep_whose_answer_is_lost_is_not_told_what_another_one_removed(folder: Path) -> None:
+    """It removes as many when it is made anew: others. Found by the simulation, seed 55189."""
+    path = folder / "swept.db"
+    with open_store(str(path), clock=clock()) as store:
+        for number in range(4):
+            store.create(factories.session(f"s{number}", expires_at=_NOW))
+    database = opened(path, NthCall(1, FAULTS["commit answer lost"]))
+    told = run_group(database, [lambda _: sessions.delete_expired(_NOW, _NOW, 1)] * 2)
+    database.close()
+    assert [type(each) for each in told] == [CommitFailedError, CommitFailedError]
+    assert dump(path)["session"] == []
 
 
 @pytest.mark.parametrize("operation", WRITES, ids=str)

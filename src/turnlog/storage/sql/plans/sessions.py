@@ -79,13 +79,16 @@ def delete(session_id: str, now: datetime) -> Plan[bool]:
     return not head.is_gone(now)
 
 
-def delete_expired(before: datetime, now: datetime, limit: int) -> Plan[int]:
+class Removed(int):
+    """How many sessions a step of a sweep has removed: others each time, so two equal counts say nothing."""
+
+
+def delete_expired(before: datetime, now: datetime, limit: int) -> Plan[Removed]:
     """One bounded step of the sweep; each candidate is looked at by the statement that removes it."""
     check_count("batch_size", limit, least=1)
     expired = (rows.micros(min(before, now)), rows.micros(now))
     removed = yield Statement(sql.REMOVE_EXPIRED, (*expired, limit, *expired), last=True)
-    count: int = removed[0][0]
-    return count
+    return Removed(removed[0][0])
 
 
 def list_sessions(

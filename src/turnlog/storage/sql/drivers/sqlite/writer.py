@@ -12,6 +12,7 @@ from turnlog.errors import StoreBusyError, StoreError, TurnlogError
 from turnlog.storage.protocol import AppendResult
 from turnlog.storage.sql.driver import CommitFailedError, UniqueViolationError, run_plan
 from turnlog.storage.sql.plans.plan import PlanFactory
+from turnlog.storage.sql.plans.sessions import Removed
 from turnlog.storage.sql.statements import Rows, Statement
 
 T = TypeVar("T")
@@ -260,4 +261,6 @@ def _is_replay(result: object) -> bool:
 
 def _may_have_met(before: object, now: object) -> bool:
     """Whether a plan made anew may have found its own effect, as a delete that finds nothing any more."""
+    if isinstance(before, Removed):
+        return before > 0  # what this one removed is gone, and would be missing from the count
     return _is_replay(now) if isinstance(now, AppendResult) else now != before
