@@ -152,7 +152,7 @@ def without_memory_lock(store: MemoryLogs, in_the_middle: Callable[[], None]) ->
         return own_copy(event)
 
     with (
-        patch.object(store, "_lock", NoLock()),
+        patch.object(store._lock, "current", NoLock()),
         patch.object(store, "_locked_to_write", store._locked),  # else every other thread's write looks like its own
         patch.object(logs, "_own_copy", watched),
     ):

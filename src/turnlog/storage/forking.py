@@ -91,6 +91,28 @@ def unwatch(store: Forkable) -> None:
         _stores.open.discard(store)
 
 
+class ForkSafeLock:
+    """A lock of threads that no child finds held: ``current`` is waited for before a fork, and new in the child."""
+
+    def __init__(self) -> None:
+        self.current = threading.RLock()
+        self._is_held = False
+        watch(self)
+
+    def before_fork(self, seconds: float) -> None:
+        """See :class:`Forkable`."""
+        self._is_held = self.current.acquire(timeout=seconds)
+
+    def after_fork_in_parent(self) -> None:
+        """See :class:`Forkable`."""
+        if self._is_held:
+            self.current.release()
+
+    def after_fork_in_child(self) -> None:
+        """See :class:`Forkable`."""
+        self.current = threading.RLock()
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_stores.before_fork,

@@ -7,7 +7,6 @@ It is written to be read: each operation states what it does with the pure funct
 from __future__ import annotations
 
 import base64
-import threading
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -86,14 +85,12 @@ class MemoryLogs:
         self._logs: dict[str, _Log] = {}
         self._serial = 0
         self._closed = False
-        self._lock = threading.RLock()
+        self._lock = forking.ForkSafeLock()
         self._is_writing = False
-        self._rests = False
-        forking.watch(self)
 
     @contextmanager
     def _locked(self) -> Generator[datetime, None, None]:
-        with self._lock:
+        with self._lock.current:
             if self._closed:
                 raise StoreClosedError("the store is closed")
             yield as_utc(self.clock(), "the clock's time")
@@ -226,7 +223,7 @@ class MemoryLogs:
                 log.add(batch)
             if there is None:
                 there = self._create(session, now)
-            elif log.version > before:
+            if log.version > before:
                 _slide(there, now)
             there.batches, there.by_id = log.batches, log.by_id
             return RestoreResult(log.version - before, replayed, log.version)
@@ -303,19 +300,6 @@ class MemoryLogs:
     def close(self) -> None:
         """See the protocol."""
         self._closed = True
-
-    def before_fork(self, seconds: float) -> None:
-        """See ``turnlog.storage.forking``."""
-        self._rests = self._lock.acquire(timeout=seconds)
-
-    def after_fork_in_parent(self) -> None:
-        """See ``turnlog.storage.forking``."""
-        if self._rests:
-            self._lock.release()
-
-    def after_fork_in_child(self) -> None:
-        """See ``turnlog.storage.forking``: the child has a copy, whole unless a restore outlasted the waiting."""
-        self._lock = threading.RLock()
 
 
 def _stored(log: _Log, batch: Sequence[SessionEvent], version: int | None = None) -> dict[str, SessionEvent]:
