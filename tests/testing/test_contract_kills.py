@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 
 import pytest
@@ -71,9 +70,3 @@ def test_both_colours_prove_the_same_properties() -> None:
     assert len(tests) == len(PROPERTIES)
     assert tests == {name for name in dir(AsyncStoreContract) if name.startswith("test_")}
     assert all(inspect.iscoroutinefunction(getattr(AsyncStoreContract, name)) for name in tests)
-
-
-def test_the_right_store_is_short() -> None:
-    """It stands in the docs, and must be taken in at a glance: so many lines of code, without blanks and imports."""
-    lines = {node.lineno for node in ast.walk(ast.parse(inspect.getsource(DictStore))) if isinstance(node, ast.stmt)}
-    assert len(lines) <= 150

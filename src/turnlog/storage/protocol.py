@@ -9,27 +9,45 @@ An expired session is unknown to every operation except ``delete_expired``, swep
 store's clock, unless a turn is held on it (R-7). Stores hold their own copies: what a caller does to a value that it
 passed in or got out never reaches the log.
 
-The two protocols differ in colour only. ``turnlog.storage.rules`` holds the decisions as pure functions.
+The first two protocols differ in colour only. ``turnlog.storage.rules`` holds the decisions as pure functions, and
+``turnlog.storage.values`` what is spoken of. Where a log fits into one read, ``turnlog.storage.whole_logs`` has every
+operation already, over the third protocol, ``RecordKeeper``.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, MutableMapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, runtime_checkable
 
-from msgspec import Struct
-
-from turnlog.errors import InvalidValueError
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.events import SessionEvent
-from turnlog.log.names import check_name
 from turnlog.log.queries import EventQuery, SearchPage
 from turnlog.log.session import Session
 from turnlog.log.tally import Tally
 from turnlog.log.tokens import TokenCounter
 from turnlog.storage.changes import SessionChange
+from turnlog.storage.records import SessionRecord
+from turnlog.storage.values import AppendResult, Durability, RestoreResult, SessionPage, Turn
+
+__all__ = [
+    "DEFAULT_PAGE",
+    "EVERYTHING",
+    "AppendResult",
+    "AsyncSessionRepository",
+    "Batch",
+    "Clock",
+    "Durability",
+    "EventList",
+    "RecordKeeper",
+    "RestoreResult",
+    "SessionPage",
+    "SessionRecord",
+    "SessionRepository",
+    "Turn",
+]
 
 Clock: TypeAlias = Callable[[], datetime]
 EventList: TypeAlias = list[SessionEvent]
@@ -37,68 +55,6 @@ Batch: TypeAlias = Sequence[SessionEvent]
 
 EVERYTHING = EventFilter.all()
 DEFAULT_PAGE = 50
-#: A holder that is gone keeps everybody out for so long.
-LONGEST_LEASE = timedelta(days=1)
-
-
-class AppendResult(Struct, frozen=True):
-    """What an append stored: the events with their positions, the log's version, and whether it was a replay."""
-
-    events: tuple[SessionEvent, ...]
-    version: int
-    is_replay: bool
-
-
-class RestoreResult(Struct, frozen=True):
-    """What a restore stored: how many events were new and how many were there before, and the log's version."""
-
-    stored: int
-    replayed: int
-    version: int
-
-
-class SessionPage(Struct, frozen=True):
-    """One page of a listing. ``cursor`` asks for the next page; None when this was the last."""
-
-    sessions: tuple[Session, ...]
-    cursor: str | None
-
-    def __iter__(self) -> Iterator[Session]:
-        return iter(self.sessions)
-
-    def __len__(self) -> int:
-        return len(self.sessions)
-
-
-class Turn(Struct, frozen=True):
-    """The hold of one caller on a session (H-11).
-
-    With ``take`` the append takes the turn if it is free, or renews it; without, the caller must hold it already.
-    ``lease`` is how long the hold lasts from then on by the store's clock.
-    """
-
-    token: str
-    lease: timedelta = timedelta(seconds=20)
-    take: bool = False
-
-    def __post_init__(self) -> None:
-        check_name("turn token", self.token)
-        if not isinstance(self.lease, timedelta) or self.lease <= timedelta():
-            raise InvalidValueError(f"lease must be a positive timedelta, not {self.lease!r}")
-        if self.lease > LONGEST_LEASE:
-            raise InvalidValueError(
-                f"a lease is at most {LONGEST_LEASE}, not {self.lease}; renew it as the turn goes on"
-            )
-
-
-class Durability(Struct, frozen=True):
-    """What may be claimed of acknowledged appends, and the engine's settings it rests on (R-15). None: not known."""
-
-    survives_process_crash: bool | None
-    survives_power_loss: bool | None
-    claim: str
-    settings: tuple[tuple[str, str], ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -212,7 +168,7 @@ class SessionRepository(Protocol):
 
         ``session`` is created if it is not there. Each batch is recognised as a replay as in ``append``. Boundaries are
         accepted where they stand at the position they were written at. ``batches`` is consumed once, lazily. When it
-        raises, nothing is stored.
+        raises, nothing is stored. What is stored waits for nobody's turn, and slides the expiry as in ``append``.
         """
         ...
 
@@ -386,3 +342,38 @@ class AsyncSessionRepository(Protocol):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
+
+
+class RecordKeeper(Protocol):
+    """Where whole sessions are kept, each as one record: a dict, a folder of files, a key-value service.
+
+    ``turnlog.storage.whole_logs`` makes a store of it. It calls from any thread, but from one at a time.
+    """
+
+    @property
+    def durability(self) -> Durability:
+        """What may be claimed of a record once its transaction has ended (R-15)."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[MutableMapping[str, SessionRecord]]:
+        """The records by session id, as they are now, while no other process reads or writes them.
+
+        Setting an item puts the whole record there, or leaves what was there, also when the machine stops in between.
+        There is nothing to roll back: the block decides first, and its last step sets or deletes one record. (Only
+        ``delete_expired`` deletes several, any of which may stand alone.)
+
+        Raises ``StoreBusyError`` if it cannot begin in time, and ``StoreUnavailableError`` if the records cannot be
+        reached, or it is not known whether the write got through: an append then ends as unknown (R-14).
+        """
+        ...
+
+    def next_serial(self) -> int:
+        """A number greater than all before it, also those before a restart; asked for in a transaction.
+
+        It orders sessions of one ``created_at``, and tells a log from earlier ones under its id. Gaps do no harm.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what is open. Called once, and nothing is called afterwards."""
+        ...

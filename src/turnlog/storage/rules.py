@@ -24,7 +24,7 @@ from turnlog.log.events import SessionEvent
 from turnlog.log.names import check_name
 from turnlog.log.session import Session, SessionAttributes
 from turnlog.log.view import BoundaryError, Range, read_boundary
-from turnlog.storage.protocol import Turn
+from turnlog.storage.values import Turn
 
 #: Strategies of boundaries that wait for a running turn; a compaction's boundary passes (H-11).
 WAITING_STRATEGIES = frozenset({"clear", "rewind"})

@@ -10,12 +10,15 @@ from functools import cached_property
 from importlib import resources
 from typing import Any, Final
 
+from turnlog.storage import whole_logs
 from turnlog.storage.protocol import Clock, SessionRepository
 from turnlog.testing import dict_store
 from turnlog.testing.contract import INDEXED_METADATA
 from turnlog.testing.wrong_stores import interleaving, wrong_reads, wrong_values
 
-_SOURCE: Final = inspect.getsource(dict_store)
+#: Between the two modules that are the right store: what it does, and where it keeps it.
+_SEAM: Final = "# turnlog.testing.dict_store\n"
+_SOURCE: Final = inspect.getsource(whole_logs) + _SEAM + inspect.getsource(dict_store)
 _STORE = re.compile(r"^## ([^\n]+)\n\n([^\n]+)\n\nBreaks: ([^\n]+)\n\n```diff\n(.+?)^```\n", re.MULTILINE | re.DOTALL)
 
 
@@ -34,7 +37,7 @@ class WrongStore:
 
     @cached_property
     def source(self) -> str:
-        """The source of ``turnlog.testing.dict_store`` with the fault in it."""
+        """The sources of ``turnlog.storage.whole_logs`` and ``turnlog.testing.dict_store`` with the fault in them."""
         # From the end, so that the places found stay what they are.
         source = _SOURCE
         for place, right, wrong in sorted(map(self._found, self.patch.split("@@\n")), reverse=True):
@@ -52,19 +55,24 @@ class WrongStore:
 
     def open(self, clock: Clock) -> SessionRepository:
         """A new empty store, as the contract's ``repository`` fixture opens it."""
-        store: SessionRepository = self._store_class(clock, INDEXED_METADATA)
+        operations, keeping = self._names
+        store: SessionRepository = operations["WholeLogRepository"](keeping["DictKeeper"](), clock, INDEXED_METADATA)
         return store
 
     @cached_property
-    def _store_class(self) -> Any:
-        names: dict[str, Any] = {
-            "__name__": __name__,
-            "race": interleaving,
-            "reads": wrong_reads,
-            "values": wrong_values,
-        }
-        exec(compile(self.source, f"<{self.name}>", "exec"), names)  # noqa: S102 - our own source, changed
-        return names["DictStore"]
+    def _names(self) -> tuple[dict[str, Any], ...]:
+        """What each of the two modules defines, with the fault in it."""
+        modules: list[dict[str, Any]] = []
+        for source in self.source.split(_SEAM):
+            names: dict[str, Any] = {
+                "__name__": __name__,
+                "race": interleaving,
+                "reads": wrong_reads,
+                "values": wrong_values,
+            }
+            exec(compile(source, f"<{self.name}>", "exec"), names)  # noqa: S102 - our own source, changed
+            modules.append(names)
+        return tuple(modules)
 
 
 def written_down() -> Iterator[WrongStore]:

@@ -104,6 +104,25 @@ class Copying:
             await repository.restore(session(metadata={"channel": 7}), log())
         assert await repository.find("s") is None
 
+    async def test_restore_7_slides_the_expiry(self, repository: AsyncSessionRepository, clock: FixedClock) -> None:
+        """Where it stores something it slides the expiry, as an append does (R-7)."""
+        hour = timedelta(hours=1)
+        sliding = session(expires_at=START + hour, time_to_live=hour)
+        for batches, slides in ((log()[:1], True), (log()[:1], False), (log(), True)):
+            before = await repository.find("s")
+            clock.advance(60)
+            await repository.restore(sliding, batches)
+            found = await repository.find("s")
+            assert found is not None
+            assert found.expires_at == (clock.now + hour if slides else before and before.expires_at)
+
+    async def test_restore_8_waits_for_nobodys_turn(self, repository: AsyncSessionRepository) -> None:
+        """It stores while a turn is held on the session, and leaves the turn where it is (H-11)."""
+        await begun(repository)
+        await repository.take_turn("s", Turn("a"))
+        assert (await repository.restore(session(), log())).stored == 9
+        await repository.renew_turn("s", Turn("a"))
+
     async def test_fork_1_copies_the_log(self, repository: AsyncSessionRepository) -> None:
         """A fork has the events, positions, ids, times and batches of its source, and the session given (A-5)."""
         source = await begun(repository, *log(), of=session(principal="ann"))

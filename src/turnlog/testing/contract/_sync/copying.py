@@ -106,6 +106,25 @@ class Copying:
             repository.restore(session(metadata={"channel": 7}), log())
         assert repository.find("s") is None
 
+    def test_restore_7_slides_the_expiry(self, repository: SessionRepository, clock: FixedClock) -> None:
+        """Where it stores something it slides the expiry, as an append does (R-7)."""
+        hour = timedelta(hours=1)
+        sliding = session(expires_at=START + hour, time_to_live=hour)
+        for batches, slides in ((log()[:1], True), (log()[:1], False), (log(), True)):
+            before = repository.find("s")
+            clock.advance(60)
+            repository.restore(sliding, batches)
+            found = repository.find("s")
+            assert found is not None
+            assert found.expires_at == (clock.now + hour if slides else before and before.expires_at)
+
+    def test_restore_8_waits_for_nobodys_turn(self, repository: SessionRepository) -> None:
+        """It stores while a turn is held on the session, and leaves the turn where it is (H-11)."""
+        begun(repository)
+        repository.take_turn("s", Turn("a"))
+        assert repository.restore(session(), log()).stored == 9
+        repository.renew_turn("s", Turn("a"))
+
     def test_fork_1_copies_the_log(self, repository: SessionRepository) -> None:
         """A fork has the events, positions, ids, times and batches of its source, and the session given (A-5)."""
         source = begun(repository, *log(), of=session(principal="ann"))
