@@ -160,7 +160,7 @@ class NotIndexedError(NotFoundError):
     def __init__(self, name: str, indexed: tuple[str, ...]) -> None:
         super().__init__(
             f"metadata key {name!r} is not indexed; indexed are {', '.join(map(repr, indexed))}. "
-            f"Open the store with indexed_metadata=({name!r},)"
+            f"Open the store with indexed_metadata=({name!r},), or run `turnlog index KEY`"
         )
         self.name = name
         self.indexed = indexed

@@ -39,8 +39,11 @@ def check(turnlog: CommandLine, path: Path | str, code: int, stdin: bytes = b"")
     return ran.json_lines()
 
 
-def test_problems_are_printed_with_rule_place_and_the_providers_words(turnlog: CommandLine, file_of: FileOf) -> None:
-    ran = turnlog.run("check", file_of(RIGHT, WRONG), "--provider", "anthropic")
+def test_problems_are_printed_with_rule_place_and_the_providers_words(
+    turnlog: CommandLine, file_of: FileOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = turnlog.run("check", file_of(RIGHT, WRONG).name, "--provider", "anthropic")
     assert ran.code == 11
     printed = " ".join(ran.out.split())
     assert "chat.jsonl, line 2: request 2" in printed
@@ -50,15 +53,17 @@ def test_problems_are_printed_with_rule_place_and_the_providers_words(turnlog: C
 
 
 def test_a_right_file_ends_with_0_and_prints_nothing(turnlog: CommandLine, file_of: FileOf) -> None:
-    ran = turnlog.ok("check", file_of(RIGHT), "--provider", "anthropic")
-    assert (ran.out, ran.err) == ("", "chat.jsonl: 1 request, no problems\n")
+    path = file_of(RIGHT)
+    ran = turnlog.ok("check", path, "--provider", "anthropic")
+    assert (ran.out, ran.err) == ("", f"{path}: 1 request, no problems\n")
 
 
 def test_what_only_some_models_refuse_is_no_failure(turnlog: CommandLine, file_of: FileOf) -> None:
     prefilled = {"messages": [*RIGHT["messages"], {"role": "assistant", "content": "It"}]}
-    ran = turnlog.ok("check", file_of(prefilled), "--provider", "anthropic")
+    path = file_of(prefilled)
+    ran = turnlog.ok("check", path, "--provider", "anthropic")
     assert "by_model" in ran.out
-    assert ran.err == "chat.jsonl: 1 request, 1 problem (1 by_model)\n"
+    assert ran.err == f"{path}: 1 request, 1 problem (1 by_model)\n"
 
 
 @pytest.mark.parametrize(
@@ -163,6 +168,6 @@ def test_whatever_bytes_a_file_holds_it_is_checked_or_refused_with_its_line(piec
             with Source(str(path)) as source, source.named():
                 numbers = [checked.number for checked in checked_requests(source, provider)]
         except ImportFormatError as error:
-            assert str(error).startswith("any.json:")  # noqa: PT017 - most files are refused, and some are not
+            assert str(error).startswith(f"{path}:")  # noqa: PT017 - most files are refused, and some are not
             return
     assert numbers == list(range(1, len(numbers) + 1)) != []

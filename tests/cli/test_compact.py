@@ -57,3 +57,8 @@ def test_exactly_one_bound_is_given(chat: CommandLine, options: tuple[str, ...],
 
 def test_an_unknown_session_is_an_error(chat: CommandLine) -> None:
     chat.fails(3, "compact", "nobody", "--last-turns", "1")
+
+
+def test_one_size_is_said_and_the_options_are_named_as_they_are_typed(turnlog: CommandLine) -> None:
+    for options in ([], ["--last-turns", "1", "--max-tokens", "9"]):
+        assert "one of --last-turns, --last-events and --max-tokens" in turnlog.fails(2, "compact", "chat", *options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -109,7 +110,7 @@ def test_lone_surrogates_go_out_as_json_escapes(trip: CommandLine) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_an_error(trip: CommandLine, tmp_path: Path) -> None:
-    assert "No such file" in trip.fails(6, "export", "-o", tmp_path / "no" / "folder.jsonl")
+    assert "there is no folder" in trip.fails(6, "export", "-o", tmp_path / "no" / "folder.jsonl")
 
 
 def test_prefix_and_owner_apply_to_turnlogs_own_files_too(trip: CommandLine, tmp_path: Path) -> None:
@@ -155,7 +156,7 @@ def test_damaged_sessions_are_skipped_when_asked(trip: CommandLine, tmp_path: Pa
     path = tmp_path / "damaged.jsonl"
     path.write_text("".join([*lines[:3], "broken\n", *lines[4:]]), "utf-8")
     ran = trip.ok("import", path, "--store", tmp_path / "new.db", "--skip-invalid")
-    assert "skipped damaged.jsonl:4: " in ran.err
+    assert f"skipped {path}:4: " in ran.err
     assert "1 new sessions, 1 new events" in ran.out
 
 
@@ -167,3 +168,38 @@ def test_a_session_that_has_expired_since_is_left_out_and_named(turnlog: Command
     ran = turnlog.ok("import", path)
     assert "skipped session 'old': it has expired" in ran.err
     assert turnlog.ok("sessions").out == ""
+
+
+def test_a_session_that_is_named_twice_goes_out_once(trip: CommandLine, file_of: FileOf, tmp_path: Path) -> None:
+    """A file that holds it twice could not be imported."""
+    out = trip.ok("export", "chat", "other", "chat").out
+    trip.ok("import", file_of(text=out, name="again.jsonl"), "--store", tmp_path / "copy.db")
+    assert out == trip.ok("export", "chat", "other").out
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(trip: CommandLine, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR)
+    try:
+        trip.ok("export", "-o", pipe)
+        assert pipe.is_fifo()
+        assert os.read(reader, 1 << 16).decode("utf-8") == trip.ok("export").out
+    finally:
+        os.close(reader)
+    assert trip.ok("export", "-o", "/dev/stdout").out == trip.ok("export").out
+
+
+def test_a_link_is_followed_and_a_private_file_stays_private(trip: CommandLine, tmp_path: Path) -> None:
+    private, link = tmp_path / "private.jsonl", tmp_path / "link.jsonl"
+    private.touch(0o600)
+    link.symlink_to(private)
+    trip.ok("export", "-o", link)
+    assert link.is_symlink()
+    assert private.read_text("utf-8") == trip.ok("export").out
+    assert private.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("output", ["", "."])
+def test_a_folder_is_no_file_to_write(trip: CommandLine, output: str) -> None:
+    assert "is a folder: name the file to write" in trip.fails(2, "export", "-o", output)

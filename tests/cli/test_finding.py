@@ -132,3 +132,9 @@ def test_a_hit_far_behind_is_shown(turnlog: CommandLine, file_of: FileOf) -> Non
     out = turnlog.ok("search", "chat", "needle").out
     assert out.count("needle") == 2
     assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_metadata_is_said_as_key_and_value(five: CommandLine) -> None:
+    for said in ("team", "=x"):
+        assert "write KEY=VALUE" in five.fails(2, "sessions", "--metadata", said)
+    assert "turnlog index KEY" in five.fails(3, "sessions", "--metadata", "team=x")

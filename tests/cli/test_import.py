@@ -166,7 +166,7 @@ def test_importing_again_is_a_replay(turnlog: CommandLine, file_of: FileOf) -> N
     path = file_of(*TRIP)
     turnlog.ok("import", path)
     ran = turnlog.ok("import", path)
-    assert ran.out == "chat.jsonl: 0 new sessions, 0 new events; 8 events were there already\n"
+    assert ran.out == f"{path}: 0 new sessions, 0 new events; 8 events were there already\n"
     assert stored(turnlog) == {"chat": TRIP}
 
 
@@ -286,7 +286,7 @@ def test_invalid_lines_are_skipped_when_asked_and_named(turnlog: CommandLine, fi
     path = file_of(text="\n".join([lines[0], "broken", '{"role": "critic"}', lines[1]]))
     ran = turnlog.ok("import", path, "--skip-invalid")
     assert stored(turnlog) == {"chat": SHORT}
-    assert [line.split(": ")[0] for line in ran.err.splitlines()] == ["skipped chat.jsonl:2", "skipped chat.jsonl:3"]
+    assert [line.split(": ")[0] for line in ran.err.splitlines()] == [f"skipped {path}:2", f"skipped {path}:3"]
     again = turnlog.ok("import", path, "--skip-invalid")
     assert "0 new events; 2 events were there already" in again.out
 
@@ -312,8 +312,9 @@ def test_a_document_that_is_no_json_cannot_be_skipped_over(turnlog: CommandLine,
 
 
 def test_a_dry_run_checks_and_writes_nothing(turnlog: CommandLine, file_of: FileOf) -> None:
-    ran = turnlog.ok("import", file_of(*TRIP), "--dry-run")
-    assert ran.out == "chat.jsonl: 1 sessions with 8 events; nothing was written\n"
+    path = file_of(*TRIP)
+    ran = turnlog.ok("import", path, "--dry-run")
+    assert ran.out == f"{path}: 1 sessions with 8 events; nothing was written\n"
     assert not turnlog.store.exists()
     turnlog.fails(8, "import", file_of(text="broken"), "--dry-run")
 
@@ -333,10 +334,11 @@ def test_the_format_can_be_said(turnlog: CommandLine, file_of: FileOf) -> None:
 
 
 def test_several_files_and_a_summary_for_programs(turnlog: CommandLine, file_of: FileOf) -> None:
-    ran = turnlog.ok("import", file_of(*SHORT, name="a.jsonl"), file_of(*TRIP, name="b.jsonl"), "--json")
+    paths = (file_of(*SHORT, name="a.jsonl"), file_of(*TRIP, name="b.jsonl"))
+    ran = turnlog.ok("import", *paths, "--json")
     first, second = ran.json_lines()
     assert first["summary"]["new_events"] == 2
-    assert second["file"] == "b.jsonl"
+    assert second["file"] == str(paths[1])
     assert set(stored(turnlog)) == {"a", "b"}
     turnlog.fails(2, "import", "-", "-")
 
@@ -351,3 +353,15 @@ def test_every_real_conversation_comes_back_as_it_was(turnlog: CommandLine, data
             session_id = f"{conversation['source']}/{conversation['id']}"
             kept[session_id] = render(event.content for event in repository.events(session_id))
     assert kept == {f"{one['source']}/{one['id']}": one["messages"] for one in conversations}
+
+
+def test_of_two_files_of_one_name_it_is_told_which_is_meant(turnlog: CommandLine, tmp_path: Path) -> None:
+    """And of one that is a folder, or has a folder's ending, which it was."""
+    paths = (tmp_path / "a" / "chat.jsonl", tmp_path / "b" / "chat.jsonl")
+    for path, text in zip(paths, ("Hello", "Goodbye"), strict=True):
+        path.parent.mkdir()
+        path.write_text(json.dumps(user(text)), "utf-8")
+    ran = turnlog.run("import", *paths)
+    assert ran.out.startswith(f"{paths[0]}: 1 new")
+    assert ran.err.startswith(f"{paths[1]}: stopped")
+    assert f"turnlog: {paths[0].parent}: Is a directory" in turnlog.fails(8, "import", paths[0].parent)

@@ -212,7 +212,7 @@ def test_a_wrong_line_is_named_or_skipped(
     assert f"chat.jsonl:{number}: {reason}" in turnlog.fails(8, "import", path)
     assert not turnlog.store.exists()
     ran = turnlog.ok("import", path, "--skip-invalid")
-    assert f"skipped chat.jsonl:{number}: {reason}" in ran.err
+    assert f"skipped {path}:{number}: {reason}" in ran.err
 
 
 def test_a_line_that_is_no_json_is_named_or_skipped(turnlog: CommandLine, file_of: FileOf) -> None:
@@ -229,7 +229,7 @@ def test_a_wrong_conversation_of_an_export_is_named_or_skipped(turnlog: CommandL
     path = file_of(text="[\n" + ",\n".join(map(json.dumps, [CHATGPT[0], wrong, CHATGPT[1]])) + "\n]")
     assert "chat.jsonl:3: mapping['x'].message must be an object" in turnlog.fails(8, "import", path)
     ran = turnlog.ok("import", path, "--skip-invalid")
-    assert "skipped chat.jsonl:3" in ran.err
+    assert f"skipped {path}:3" in ran.err
     assert "3 new sessions" in ran.out
 
 
@@ -269,7 +269,7 @@ def test_whatever_bytes_a_file_holds_it_is_imported_or_refused(
             try:
                 importer.check()
             except ImportFormatError as error:
-                assert str(error).startswith("export.json:")  # noqa: PT017 - most files are refused, and some are not
+                assert str(error).startswith(f"{path}:")  # noqa: PT017 - most files are refused, and some are not
                 return
             summary = importer.write(store)
     assert summary.new_events == summary.events

@@ -34,7 +34,7 @@ def imported(data: bytes, repository: SessionRepository, *, skip_invalid: bool =
                 importer = Importer(source, NOON, skip_invalid=skip_invalid)
                 importer.check()
             except ImportFormatError as error:
-                assert str(error).startswith("chat.jsonl:")  # noqa: PT017 - most files are refused, and some are not
+                assert str(error).startswith(f"{path}:")  # noqa: PT017 - most files are refused, and some are not
                 assert not repository.list().sessions
                 return None
             summary = importer.write(repository)

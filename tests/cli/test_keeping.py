@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -184,3 +185,27 @@ def test_doctor_of_a_store_in_memory(turnlog: CommandLine) -> None:
         "not known" in turnlog.ok("doctor", "--store", "memory:").out
         or "lost" in turnlog.ok("doctor", "--store", "memory:").out
     )
+
+
+def test_a_backup_is_as_private_as_the_store_and_replaces_nothing_but_files(trip: CommandLine, tmp_path: Path) -> None:
+    trip.store.chmod(0o600)
+    trip.ok("backup", tmp_path / "backup.db")
+    assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600
+    pipe, link = tmp_path / "pipe", tmp_path / "link.db"
+    os.mkfifo(pipe)
+    assert "no file that a copy could replace" in trip.fails(2, "backup", pipe, "--overwrite")
+    assert pipe.is_fifo()
+    link.symlink_to(tmp_path / "backup.db")
+    trip.ok("backup", link, "--overwrite")
+    assert link.is_symlink()
+
+
+def test_no_password_is_told_of_a_store_that_is_no_file(trip: CommandLine, tmp_path: Path) -> None:
+    told = trip.fails(2, "backup", tmp_path / "x.db", "--store", "postgresql://me:secret@db/chats")
+    assert "postgresql://db/chats is no SQLite file" in told
+
+
+@pytest.mark.parametrize("since", [-1, 2])
+def test_there_are_no_steps_behind_a_schema_that_is_none(turnlog: CommandLine, since: int) -> None:
+    ran = turnlog.run("migrate", "sql", "--from", since)
+    assert (ran.code, ran.out) == (2, "")

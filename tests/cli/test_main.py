@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -27,10 +28,9 @@ def command(*arguments: str | Path) -> list[str]:
 
 def test_the_console_script_runs(turnlog: CommandLine, file_of: FileOf) -> None:
     script = Path(sys.executable).with_name("turnlog")
-    ran = subprocess.run(
-        [script, "import", file_of(*TRIP)], env=environment(turnlog), capture_output=True, text=True, check=True
-    )
-    assert ran.stdout == "chat.jsonl: 1 new sessions, 8 new events; 0 events were there already\n"
+    path = file_of(*TRIP)
+    ran = subprocess.run([script, "import", path], env=environment(turnlog), capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{path}: 1 new sessions, 8 new events; 0 events were there already\n"
 
 
 @pytest.mark.parametrize("package", ["typer", "rich"])
@@ -147,3 +147,19 @@ def test_the_option_goes_before_the_variable(turnlog: CommandLine, file_of: File
     turnlog.ok("import", file_of(*TRIP), "--store", f"sqlite:{other}")
     assert other.exists()
     assert not turnlog.store.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="NOT TESTED: streams are closed by a POSIX shell")
+@pytest.mark.parametrize(
+    ("closed", "code"), [("<&-", 8), (">&-", 0), ("2>&-", 8), ("<&- >&- 2>&-", 8)], ids=["in", "out", "err", "all"]
+)
+def test_a_stream_that_is_closed_is_an_empty_one(turnlog: CommandLine, closed: str, code: int) -> None:
+    """As some that start programs leave them. No file may be opened under the number of a standard stream."""
+    turnlog.ok("import", "-", stdin=b'{"role": "user", "content": "Hello"}')
+    words = ["sessions"] if code == 0 else ["import", "-"]
+    line = f"exec {shlex.join(command(*words))} {closed}"
+    ran = subprocess.run(
+        ["/bin/sh", "-c", line], env=environment(turnlog), stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert ran.returncode == code, ran.stderr
+    assert b"unexpected" not in ran.stderr

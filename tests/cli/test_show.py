@@ -130,7 +130,17 @@ def test_the_view_and_the_view_as_it_was(deep: CommandLine) -> None:
     assert positions("--view") == [6, 7, 8, 9]
     assert positions("--view", "--as-of", 4) == [1, 2, 3, 4]
     assert positions("--view", "--as-of", 6) == [1, 2, 3, 4]  # within a batch: the one before it
-    assert "has versions 0 to 9, not 10" in deep.fails(3, "show", "deep", "--as-of", 10)
+
+
+def test_the_headline_is_of_the_version_that_is_shown(deep: CommandLine) -> None:
+    """And stands above nothing where the log has no such version."""
+    assert deep.ok("show", "deep", "--as-of", 2).out.startswith("deep: 2 events in 1 turns, ")
+    assert "as of version 6" in (headline := deep.ok("show", "deep", "--as-of", 6).out.splitlines()[0])
+    assert headline.startswith("deep: 4 events in 1 turns, ")
+    for beyond in (10, -1):
+        ran = deep.run("show", "deep", "--as-of", beyond)
+        assert (ran.code, ran.out) == (3, "")
+        assert f"has versions 0 to 9, not {beyond}" in ran.err
 
 
 def test_expand_shows_what_a_boundary_covers(deep: CommandLine) -> None:

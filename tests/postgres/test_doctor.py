@@ -46,11 +46,12 @@ def execute(url: str, *statements: str) -> None:
 def test_a_sound_database(turnlog: CommandLine) -> None:
     out = turnlog.ok("doctor").out
     for line in (
-        "fsync         on",
-        "synchronous_commit on",
-        "  power loss     acknowledged appends survive",
-        "read          1 sessions, 8 events",
-        "sound         yes",
+        "fsync                     on",
+        "synchronous_commit        on",
+        "synchronous_standby_names",
+        "  power loss              acknowledged appends survive",
+        "read                      1 sessions, 8 events",
+        "sound                     yes",
     ):
         assert line in out.splitlines()
     assert "a fail-over may lose the last ones" in out
@@ -80,7 +81,7 @@ def test_what_is_wrong_is_named(turnlog: CommandLine, store: str, damage: str) -
     ran = turnlog.run("doctor")
     assert ran.code == 7
     assert DAMAGES[damage] in ran.out
-    assert "sound         NO" in ran.out
+    assert "sound                     NO" in ran.out
 
 
 def test_a_database_at_another_schema_names_the_command(turnlog: CommandLine, store: str) -> None:

@@ -72,8 +72,8 @@ def check(file: FileArgument, provider: ProviderOption, as_json: JsonOption = Fa
                 for problem in checked.problems:
                     print_json({"request": checked.number, "line": checked.line, "problem": problem})
             elif checked.problems:
-                _print(output(), source.name, checked)
-    say(f"{source.name}: {requests:,} {'request' if requests == 1 else 'requests'}, {_counted(levels)}")
+                _print(output(), source.place, checked)
+    say(f"{source.place}: {requests:,} {'request' if requests == 1 else 'requests'}, {_counted(levels)}")
     if levels[ProblemLevel.ERROR]:
         sys.exit(REFUSED)
 
@@ -97,11 +97,11 @@ def checked_requests(source: Source, provider: str) -> Iterator[Checked]:
             request = as_object(reader.value(), "a request")
             yield Checked(number, line, problems(request, provider))
     except InvalidJsonError as error:
-        raise ImportFormatError(source.name, error.line, f"invalid JSON: {error.reason}") from error
+        raise ImportFormatError(source.place, error.line, f"invalid JSON: {error.reason}") from error
     except InvalidValueError as error:
-        raise ImportFormatError(source.name, line, str(error)) from error
+        raise ImportFormatError(source.place, line, str(error)) from error
     if not line:
-        raise ImportFormatError(source.name, 0, "no request is in the file")
+        raise ImportFormatError(source.place, 0, "no request is in the file")
 
 
 def _requests(reader: JsonStream) -> Iterator[None]:

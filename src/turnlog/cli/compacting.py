@@ -11,6 +11,7 @@ from turnlog.cli.options import JsonOption, SessionArgument, StoreOption
 from turnlog.cli.stores import existing_service
 from turnlog.cli.terminal import print_json, print_line
 from turnlog.compaction import CompactionResult, WindowCompactionStrategy
+from turnlog.errors import InvalidValueError
 from turnlog.log.events import SessionEvent
 from turnlog.log.view import ranges_of
 
@@ -43,6 +44,8 @@ def compact(
     store: StoreOption = None,
 ) -> None:
     """Show what a smaller view would hold; with --apply, make it the view. The log stays: this can be rewound."""
+    if sum(given is not None for given in (last_turns, last_events, max_tokens)) != 1:
+        raise InvalidValueError("say one of --last-turns, --last-events and --max-tokens")
     strategy = WindowCompactionStrategy(last_turns=last_turns, last_events=last_events, max_tokens=max_tokens)
     with existing_service(store) as service:
         result = service.compact(session, strategy, dry_run=not apply)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, BinaryIO, Final, Protocol
 
 import msgspec
 import typer
@@ -20,6 +19,7 @@ from turnlog.cli.escaping import one_line, printable_json
 from turnlog.cli.options import StoreOption
 from turnlog.cli.stores import existing_store
 from turnlog.cli.terminal import say
+from turnlog.cli.whole_file import replacing
 from turnlog.errors import InvalidValueError, SessionNotFoundError
 from turnlog.formats import Request, losses, openai_chat, portable, render_request
 from turnlog.log.event_filter import EventFilter
@@ -28,6 +28,8 @@ from turnlog.log.session import Session
 from turnlog.storage.protocol import SessionRepository
 
 _PAGE = 200
+#: By its other name it could not be told from a file that is to be replaced.
+_STANDARD_OUTPUT: Final = ("-", "/dev/stdout")
 
 
 class ExportFormat(StrEnum):
@@ -82,7 +84,7 @@ def export(
             for piece in _pieces(repository, session, format_, left_out, view=view):
                 sink.write(piece)
             count += 1
-    if output != "-":
+    if output not in _STANDARD_OUTPUT:
         say(f"{count:,} sessions written to {output}")
     if left_out:
         named = ", ".join(f"{what} ({times:,})" for what, times in left_out.most_common())
@@ -90,9 +92,9 @@ def export(
 
 
 def _named(repository: SessionRepository, session_ids: Iterable[str]) -> list[Session]:
-    """All of them, before anything is written."""
+    """All of them, each once, before anything is written."""
     found: list[Session] = []
-    for session_id in session_ids:
+    for session_id in dict.fromkeys(session_ids):
         session = repository.find(session_id)
         if session is None:
             raise SessionNotFoundError(session_id)
@@ -178,20 +180,24 @@ class _Terminal:
 
 @contextlib.contextmanager
 def _sink(output: str) -> Generator[_Sink]:
-    if output == "-":
+    if output in _STANDARD_OUTPUT:
         sys.stdout.flush()
         yield _Terminal() if sys.stdout.isatty() else sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     target = Path(output)
-    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
-    try:
-        with partial.open("wb") as file:
-            if target.suffix == ".gz":
-                with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
-                    yield packed
-            else:
-                yield file
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    if target.exists() and not target.is_file() and not target.is_dir():  # a pipe or a device, which takes what comes
+        with target.open("wb") as stream, _packed(stream, output) as sink:
+            yield sink
+        return
+    with replacing(target) as partial, partial.open("wb") as file, _packed(file, output) as sink:
+        yield sink
+
+
+@contextlib.contextmanager
+def _packed(file: BinaryIO, name: str) -> Generator[_Sink]:
+    if not name.endswith(".gz"):
+        yield file
+        return
+    with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
+        yield packed

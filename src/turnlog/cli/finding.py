@@ -84,7 +84,7 @@ def _page(
     if metadata is None:
         return service.list(principal=principal, limit=limit, cursor=cursor, newest_first=newest_first)
     key, equals, value = metadata.partition("=")
-    if not equals:
+    if not key or not equals:
         raise InvalidValueError(f"--metadata: write KEY=VALUE, not {metadata!r}")
     if principal is not None:
         raise InvalidValueError("--principal and --metadata exclude each other")

@@ -85,7 +85,7 @@ def import_(
                 longest=longest * _MEGABYTE,
             )
             _run(importer, source, store, dry_run=dry_run)
-            _report(importer.summary, source.name, dry_run=dry_run, as_json=as_json)
+            _report(importer.summary, source.place, dry_run=dry_run, as_json=as_json)
 
 
 def _run(importer: Importer, source: Source, store: str | None, *, dry_run: bool) -> None:
@@ -99,10 +99,8 @@ def _run(importer: Importer, source: Source, store: str | None, *, dry_run: bool
         try:
             importer.write(repository)
         except (TurnlogError, KeyboardInterrupt):
-            done = importer.summary
-            say(
-                f"{source.name}: stopped; {done.new_events:,} new events are stored, importing again goes on from there"
-            )
+            stored = f"{importer.summary.new_events:,} new events are stored"
+            say(f"{source.place}: stopped; {stored}, importing again goes on from there")
             raise
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnlog.cli import sqlite_file
 from turnlog.cli.options import JsonOption, StoreOption
-from turnlog.cli.stores import existing_sqlite_file, existing_store, sqlite_path, store_url
+from turnlog.cli.stores import existing_sqlite_file, existing_store, shown, sqlite_path, store_url
 from turnlog.cli.terminal import print_json, print_line, progress
 from turnlog.errors import SessionNotFoundError, StoreError, UnreadableDataError
 from turnlog.log.session import Session
@@ -21,6 +21,8 @@ from turnlog.storage.protocol import Durability, SessionRepository
 
 _PAGE = 200
 _SLICE = 1 << 20
+#: The names of what doctor finds; those of a server's settings are longer.
+_NARROWEST = 13
 
 
 def backup(
@@ -65,7 +67,7 @@ def doctor(
     url = store_url(store)
     path = sqlite_path(url)
     with existing_store(store) as repository:
-        report = Report(_named(url), repository.durability, indexed_metadata=repository.indexed_metadata)
+        report = Report(shown(url), repository.durability, indexed_metadata=repository.indexed_metadata)
         if path is not None:
             report.schema_version = sqlite_file.schema_version(path)
             report.bytes = path.stat().st_size
@@ -78,15 +80,6 @@ def doctor(
         _print(report, quick=quick)
     if report.problems:
         sys.exit(UnreadableDataError.exit_code)
-
-
-def _named(url: str) -> str:
-    """The store's URL, without the password that may stand in it."""
-    if not is_postgres(url):
-        return url
-    from turnlog.storage.sql.drivers.postgres.options import shown
-
-    return shown(url)
 
 
 def _problems(url: str, path: Path | None) -> list[str]:
@@ -141,25 +134,31 @@ def _read_whole(repository: SessionRepository, session: Session) -> int:
 
 
 def _print(report: Report, *, quick: bool) -> None:
+    facts = list(_facts(report, quick=quick))
+    width = max(_NARROWEST, *(len(name) for name, _ in facts if not name.startswith(" ")))
+    for name, value in facts:
+        print_line(f"{name:{width}} {value}".rstrip())
+
+
+def _facts(report: Report, *, quick: bool) -> Iterator[tuple[str, str]]:
     durability = report.durability
-    print_line(f"store         {report.store}")
+    yield "store", report.store
     if report.schema_version is not None:
-        print_line(f"schema        {report.schema_version}")
+        yield "schema", str(report.schema_version)
     if report.bytes is not None:
-        print_line(f"size          {report.bytes:,} bytes")
-    for name, value in durability.settings:
-        print_line(f"{name:13} {value}")
-    print_line(f"indexed       {', '.join(report.indexed_metadata)}")
-    print_line(f"durability    {durability.claim}")
-    print_line(f"  process crash  {_SURVIVAL[durability.survives_process_crash]}")
-    print_line(f"  power loss     {_SURVIVAL[durability.survives_power_loss]}")
+        yield "size", f"{report.bytes:,} bytes"
+    yield from durability.settings
+    yield "indexed", ", ".join(report.indexed_metadata)
+    yield "durability", durability.claim
+    yield "  process crash ", _SURVIVAL[durability.survives_process_crash]
+    yield "  power loss    ", _SURVIVAL[durability.survives_power_loss]
     for warning in durability.warnings:
-        print_line(f"warning       {warning}")
+        yield "warning", warning
     if not quick:
-        print_line(f"read          {report.sessions:,} sessions, {report.events:,} events")
-        print_line("sound         yes" if not report.problems else "sound         NO")
+        yield "read", f"{report.sessions:,} sessions, {report.events:,} events"
+        yield "sound", "NO" if report.problems else "yes"
     for problem in report.problems:
-        print_line(f"problem       {problem}")
+        yield "problem", problem
 
 
 _SURVIVAL = {True: "acknowledged appends survive", False: "the last appends may be lost", None: "not known"}

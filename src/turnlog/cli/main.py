@@ -22,6 +22,7 @@ TRACEBACK_VARIABLE: Final = "TURNLOG_TRACEBACK"
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit; ``arguments`` stand in for the process's own."""
+    _open_closed_streams()
     with reporting():
         try:
             from turnlog.cli.app import run
@@ -32,6 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             raise MissingExtraError("cli", package) from error
         run(sys.argv[1:] if arguments is None else arguments)
     sys.exit(0)
+
+
+def _open_closed_streams() -> None:
+    """A stream that whoever started us has closed is an empty one: the next file must not get its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - for good
 
 
 @contextmanager

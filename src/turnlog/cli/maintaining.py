@@ -46,7 +46,8 @@ def apply(store: StoreOption = None) -> None:
 def print_sql(
     dialect: Annotated[str, typer.Option("--dialect", help="sqlite or postgres.")] = "postgres",
     since: Annotated[
-        int | None, typer.Option("--from", help="The steps behind this schema.", show_default=False)
+        int | None,
+        typer.Option("--from", help="The steps behind this schema.", show_default=False, min=0, max=SCHEMA_VERSION),
     ] = None,
 ) -> None:
     """Print the whole schema, or with --from the steps, for somebody else to run."""

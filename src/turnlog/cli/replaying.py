@@ -87,7 +87,7 @@ def read_conversations(path: str, on_skipped: Callable[[str], None] | None) -> I
         importer.write(service.repository)
     for skipped in importer.summary.skipped:
         if on_skipped is not None:
-            on_skipped(f"{source.name}:{skipped.line}: {skipped.reason}")
+            on_skipped(f"{source.place}:{skipped.line}: {skipped.reason}")
     cursor: str | None = None
     while True:
         page = service.list(cursor=cursor)

@@ -126,13 +126,13 @@ def print_events(
     session = service.find(session_id)
     if session is None:
         raise SessionNotFoundError(session_id)
-    version = service.version(session_id)
+    # Asked for first: a version that the log does not have is told before anything is printed.
+    version = service.repository.count(session_id, EventFilter.all(), as_of=as_of)
     turns = read_turn_index(service.repository, session_id, version)
+    outside = _outside_of_view(service, session_id, version)
     console = output()
     console.print(_headline(session, version, turns.number_at(version), as_of))
-    shown_version = version if as_of is None else min(as_of, version)
-    outside = _outside_of_view(service, session_id, shown_version)
-    transcript = Transcript(console, Setting(turns, outside, shown_version, full))
+    transcript = Transcript(console, Setting(turns, outside, version, full))
     count = transcript.show(found)
     transcript.end()
     if not count:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from turnlog.errors import InvalidValueError, StoreUnavailableError, UnreadableDataError
+from turnlog.cli.whole_file import replacing
+from turnlog.errors import InvalidValueError, UnreadableDataError
 from turnlog.storage.sql.drivers.sqlite.errors import translated
 
 _PAGES_AT_ONCE = 1_000
@@ -29,30 +29,26 @@ def copy_live(source: Path, target: Path, on_progress: Callable[[int, int], None
     pages are done, and of how many.
     """
     _check_target(source, target, overwrite=overwrite)
-    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
-    try:
-        with translated(str(target)):
-            _copy(source, partial, on_progress)
-        partial.replace(target)
-        _sync_folder(target.parent)
-    finally:
-        for leftover in (partial, *_side_files(partial)):
-            leftover.unlink(missing_ok=True)
+    with replacing(target, like=source) as partial:
+        try:
+            with translated(str(target)):
+                _copy(source, partial, on_progress)
+        finally:
+            for leftover in _side_files(partial):
+                leftover.unlink(missing_ok=True)
     return target.stat().st_size
 
 
 def _check_target(source: Path, target: Path, *, overwrite: bool) -> None:
-    if not target.parent.is_dir():
-        raise StoreUnavailableError(f"there is no folder {target.parent}")
-    if target.is_dir():
-        raise InvalidValueError(f"{target} is a folder: name the file to write")
-    if not target.exists():
+    if not target.exists() or target.is_dir():
         return
     if target.samefile(source):
         raise InvalidValueError(f"{target} is the store itself")
+    if not target.is_file():
+        raise InvalidValueError(f"{target} is no file that a copy could replace")
     if not overwrite:
         raise InvalidValueError(f"{target} is there already: say --overwrite to replace it")
-    if any(side.exists() for side in _side_files(target)):
+    if any(side.exists() for side in _side_files(target.resolve())):
         # Its write-ahead log would be played into the new file.
         raise InvalidValueError(
             f"{target} is in use, or was not closed ({target.name}-wal is there): choose another name"
@@ -105,14 +101,3 @@ def _read_only(path: Path) -> sqlite3.Connection:
 
 def _side_files(path: Path) -> tuple[Path, ...]:
     return tuple(path.with_name(path.name + ending) for ending in ("-wal", "-shm", "-journal"))
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable; not every platform can."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

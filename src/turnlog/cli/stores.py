@@ -38,6 +38,15 @@ def store_url(given: str | None) -> str:
     return given or default_store()
 
 
+def shown(url: str) -> str:
+    """The store's URL, without the password that may stand in it."""
+    if not is_postgres(url):
+        return url
+    from turnlog.storage.sql.drivers.postgres.options import shown as without_password
+
+    return without_password(url)
+
+
 def sqlite_path(url: str) -> Path | None:
     """The file of a SQLite store; None for a store that is no file."""
     if is_postgres(url):
@@ -79,7 +88,7 @@ def existing_sqlite_file(given: str | None) -> Path:
     url = store_url(given)
     path = sqlite_path(url)
     if path is None:
-        raise InvalidValueError(f"{url} is no SQLite file")
+        raise InvalidValueError(f"{shown(url)} is no SQLite file")
     if not path.exists():
         raise StoreUnavailableError(f"there is no store at {path}")
     return path

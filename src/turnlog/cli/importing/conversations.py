@@ -77,7 +77,7 @@ def detect(source: Source, longest: int) -> Form:
         # One line, of any length: it is not read whole, as it may be a huge document.
         begin = source.read_pass().read(_BEGINNING).lstrip()
         if not begin:
-            raise ImportFormatError(source.name, 0, "the file is empty")
+            raise ImportFormatError(source.place, 0, "the file is empty")
         return Form.TURNLOG if is_header(begin) else Form.DOCUMENT
     found = lines(source.read_pass(), longest)
     first, second = next(found), next(found)
@@ -179,9 +179,9 @@ class ConversationReader:
         except ImportFormatError:
             raise
         except InvalidJsonError as error:
-            raise ImportFormatError(self._source.name, error.line, f"invalid JSON: {error.reason}") from error
+            raise ImportFormatError(self._source.place, error.line, f"invalid JSON: {error.reason}") from error
         except InvalidValueError as error:
-            raise ImportFormatError(self._source.name, reader.line, str(error)) from error
+            raise ImportFormatError(self._source.place, reader.line, str(error)) from error
 
     def _list(self, reader: JsonStream, on_fault: OnFault) -> Iterator[Conversation]:
         elements = reader.array()

@@ -101,7 +101,7 @@ class ChatGptFile:
         try:
             yield
         except InvalidJsonError as error:
-            raise ImportFormatError(self._source.name, error.line, f"invalid JSON: {error.reason}") from error
+            raise ImportFormatError(self._source.place, error.line, f"invalid JSON: {error.reason}") from error
 
     def _conversation(self, line: int, value: Any, on_fault: OnFault, number: int = 1) -> Iterator[Log]:
         if not chatgpt.looks_like(value):

@@ -129,7 +129,7 @@ class Importer:
 
     def _on_fault(self, line: int, reason: str) -> None:
         if not self._skip_invalid:
-            raise ImportFormatError(self._source.name, line, reason)
+            raise ImportFormatError(self._source.place, line, reason)
         self.summary.skipped.append(Skipped(line, reason))
 
 

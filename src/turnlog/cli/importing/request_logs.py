@@ -73,7 +73,7 @@ class RequestFile:
                 yield reader.line, reader.value()
             reader.end()
         except InvalidJsonError as error:
-            raise ImportFormatError(self._source.name, error.line, f"invalid JSON: {error.reason}") from error
+            raise ImportFormatError(self._source.place, error.line, f"invalid JSON: {error.reason}") from error
 
 
 class RequestLog:

@@ -40,13 +40,16 @@ class Source:
     """
 
     def __init__(self, path: str) -> None:
+        #: As it was named, for messages: of two files in two folders it is said which.
+        self.place = "stdin" if path == "-" else path
+        #: What sessions remember of it.
         self.name = "stdin" if path == "-" else _UNPRINTABLE.sub("_", Path(path).name)
         #: What sessions without an id of their own are called after.
         self.stem = _ENDINGS.sub("", self.name) or self.name
         try:
             self._file = _opened(path)
         except OSError as error:
-            raise ImportFormatError(self.name, 0, error.strerror or str(error)) from error
+            raise ImportFormatError(self.place, 0, error.strerror or str(error)) from error
         self.size = self._file.seek(0, os.SEEK_END)
         self._file.seek(0)
         self._is_gzip = self._file.read(2) == _GZIP_MAGIC
@@ -67,7 +70,7 @@ class Source:
         try:
             yield
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ImportFormatError(self.name, 0, f"damaged gzip data: {error}") from error
+            raise ImportFormatError(self.place, 0, f"damaged gzip data: {error}") from error
 
     def close(self) -> None:
         """Close the file; a temporary one goes."""
