@@ -172,7 +172,9 @@ class WholeLogRepository:
 
     def delete(self, session_id: str) -> bool:
         with self._transaction() as records:
-            return self._find(session_id) is not None and bool(records.pop(session_id))
+            was_there = self._find(session_id) is not None
+            records.pop(session_id, None)  # and what remains of an expired one
+            return was_there
 
     def delete_expired(self, before: datetime, *, batch_size: int = 100) -> int:
         check_count("batch_size", batch_size, least=1)  # and one step does, as nobody is let in
@@ -242,8 +244,9 @@ class WholeLogRepository:
         with self._transaction() as records:
             source = self._batches(self._known(session_id), at)
             copies = tuple(tuple(event.replace(session_id=target.id) for event in batch) for batch in source)
-            records[target.id] = self._new(target)._replace(batches=copies)
-            return records[target.id].version
+            copy = self._new(target)._replace(batches=copies)
+            records[target.id] = copy
+            return copy.version
 
     def _batches(self, record: SessionRecord | None, as_of: int | None = None) -> Sequence[EventList]:
         if record is None:
