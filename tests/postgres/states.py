@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 import psycopg
 from psycopg import Connection
+from psycopg.errors import InsufficientPrivilege
 
 from tests.faults.operations import clock, prepare
 from tests.faults.stores import Dump
@@ -16,6 +18,12 @@ from turnlog.storage.sql.drivers.postgres import PostgresDriver, PostgresOptions
 #: In the order in which they can be filled.
 TABLES: Final = ("session", "session_document", "session_attribute", "event", "token_count", "store_setting")
 _OF_SESSIONS: Final = TABLES[1:5]
+_BLOCKING: Final = b"""
+  WITH RECURSIVE waits (pid) AS (
+    SELECT unnest(pg_blocking_pids(%s)) UNION SELECT b.pid FROM waits, unnest(pg_blocking_pids(waits.pid)) AS b (pid))
+  SELECT count(*), bool_or(pid = %s) FROM waits"""
+_FIND_DEADLOCKS_AT_ONCE: Final = """
+  DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 1', current_database()); END $$"""
 
 
 class Database:
@@ -26,6 +34,8 @@ class Database:
         self.connection: Connection = psycopg.connect(url, autocommit=True)
         with self.store() as store:
             prepare(store)
+        with suppress(InsufficientPrivilege):  # then it takes its time
+            self._run(_FIND_DEADLOCKS_AT_ONCE)
         self._run("CREATE SCHEMA saved")
         for table in TABLES:
             self._run(f"CREATE TABLE saved.{table} AS SELECT * FROM public.{table}")  # noqa: S608 - our own names
@@ -50,6 +60,14 @@ class Database:
             f" SELECT setval(pg_get_serial_sequence('session', 'key'), {self._last_key}); COMMIT"
         )
 
+    def empty(self) -> None:
+        """No session, and keys from the first on."""
+        self._run("DELETE FROM session; SELECT setval(pg_get_serial_sequence('session', 'key'), 1, false)")
+
+    def ids(self) -> set[str]:
+        """Of all sessions that have a row."""
+        return {session_id for (session_id,) in self._run("SELECT id FROM session").fetchall()}
+
     def dump(self) -> Dump:
         """All rows of all tables, with the session's id for its key: keys are not given back, so they differ."""
         found: Dump = {"session": sorted(row[1:] for row in self._run("SELECT * FROM session").fetchall())}
@@ -71,6 +89,12 @@ class Database:
         count: int = found[0][0]
         return count
 
+    def is_in_transaction(self, pid: int) -> bool:
+        """Whether it has one open."""
+        text = "SELECT state LIKE '%%in transaction%%' FROM pg_stat_activity WHERE pid = %s"
+        found = self.connection.execute(text, (pid,)).fetchall()
+        return bool(found and found[0][0])
+
     def terminate(self, pid: int) -> None:
         """End the session on the server, and wait until it has ended."""
         self.connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
@@ -78,9 +102,13 @@ class Database:
             pass
 
     def is_blocked(self, pid: int) -> bool:
-        """Whether its statement waits for a lock of somebody else."""
-        found = self.connection.execute("SELECT cardinality(pg_blocking_pids(%s))", (pid,)).fetchall()
-        return bool(found[0][0])
+        """Whether its statement waits for a lock of somebody else who does not wait for it: the server ends that."""
+        ((blocking, is_circle),) = self.connection.execute(_BLOCKING, (pid, pid)).fetchall()
+        return bool(blocking) and not is_circle
+
+    def cancel(self, pid: int) -> None:
+        """End the statement that it waits with."""
+        self.connection.execute("SELECT pg_cancel_backend(%s)", (pid,))
 
     def close(self) -> None:
         self.connection.close()

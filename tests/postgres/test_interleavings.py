@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import Any, Final
 
 import pytest
 
-from tests.postgres.conftest import new_database
+from tests.faults.operations import Words
 from tests.postgres.states import Database
-from tests.postgres.stepping import Program, Run
+from tests.postgres.stepping import Program, Run, fresh
 from tests.simulation.test_interleavings import PAIRS, Pair, Serial, append, is_serial, plain
-from turnlog.errors import BrokenInvariantError, TurnlogError
+from turnlog.errors import BrokenInvariantError, SessionNotFoundError, TurnlogError
 from turnlog.storage.changes import SessionChange
+from turnlog.storage.sql import SqlRepository
 from turnlog.storage.sql import statements as sql
-from turnlog.storage.sql.drivers.postgres import PostgresOptions, _sync
+from turnlog.storage.sql.drivers.postgres import _sync
 from turnlog.storage.sql.drivers.postgres.dialect import for_server
-from turnlog.storage.sql.drivers.postgres.migrating import migrate
 from turnlog.testing import factories
-from turnlog.testing.simulation.exploring import CRASHED, Ending, explore_runs
+from turnlog.testing.simulation.exploring import CRASHED, Ending, Move, explore_runs
 from turnlog.testing.simulation.operations import answer_of
 
 pytestmark = [pytest.mark.store, pytest.mark.slow]
@@ -46,6 +46,10 @@ FILLING = (
         lambda store: store.update("s", SessionChange(set={"team": "blue"})),
     ),
 )
+
+
+#: More than a call takes.
+_MOST_STEPS: Final = 12
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +95,29 @@ def endings(pair: tuple[Any, Any], database: Database, programs: list[Program], 
     return explore_runs(begin)
 
 
+def ending_of(
+    turns: Iterable[tuple[int, int]], pair: tuple[Any, Any], database: Database, programs: list[Program]
+) -> Ending:
+    """The programs take so many steps each, in turn, or fewer where they have to wait; then both go on to their end."""
+    database.reset()
+    run, schedule = Run(programs, pair, crashes=False), list[Move]()
+    wanted = [Move("step", program) for program, steps in turns for _ in range(steps)]
+    for move in wanted:
+        if move in run.moves():
+            schedule.append(move)
+            run.make(move)
+    while moves := run.moves():
+        run.make(moves[0])
+    assert run.has_ended()
+    run.end()
+    return Ending(tuple(schedule), tuple(run.told))
+
+
 def check(pair: Pair, database: Database, programs: list[Program], *, crashes: bool) -> int:
     serial = serials(pair, database, programs[0])
-    count = 0
+    found = 0
     for ending in endings(pair[1:], database, programs, crashes=crashes):
-        count += 1
+        found += 1
         state = database.dump()
         assert is_serial(ending, state, serial), (ending.schedule, ending.told)
         assert not database.open_transactions()
@@ -103,7 +125,7 @@ def check(pair: Pair, database: Database, programs: list[Program], *, crashes: b
             lost = ending.told.index(CRASHED)
             told_by(programs[0], pair[lost + 1])
             assert database.dump() in [each.state for each in serial[:2]], ending.schedule
-    return count
+    return found
 
 
 @pytest.mark.parametrize("pair", [BATCHES, *ORDINARY, *FILLING], ids=lambda pair: pair.name)
@@ -129,6 +151,42 @@ def test_a_read_is_one_snapshot_in_every_interleaving_with_an_append(
     pair = (append(12, 3), lambda store: store.events("s"))
     seen = {len(answer_of(ending.told[1])) for ending in endings(pair, prepared, programs, crashes=False)}
     assert seen == {11, 14}
+
+
+def test_a_restore_into_a_session_that_is_made_meanwhile_is_stored(prepared: Database, programs: list[Program]) -> None:
+    pair = Pair(
+        "restore x create",
+        lambda store: store.restore(factories.session("new"), iter([[factories.user(1, session_id="new")]])),
+        lambda store: store.create(factories.session("new")),
+    )
+    serial = serials(pair, prepared, programs[0])
+    for steps in range(_MOST_STEPS):
+        ending = ending_of([(0, steps), (1, _MOST_STEPS)], pair[1:], prepared, programs)
+        assert is_serial(ending, prepared.dump(), serial), (ending.schedule, ending.told)
+
+
+def test_an_update_of_a_session_that_is_made_meanwhile_undoes_no_other(
+    prepared: Database, programs: list[Program]
+) -> None:
+    def make_and_update(store: SqlRepository) -> None:
+        store.create(factories.session("new"))
+        store.update("new", SessionChange(set={"second": 2}))
+
+    pair = (lambda store: store.update("new", SessionChange(set={"first": 1})), make_and_update)
+    for made, looked in product(range(5, 8), range(1, 4)):
+        ending = ending_of([(0, 2), (1, made), (0, looked), (1, _MOST_STEPS)], pair, prepared, programs)
+        kept = programs[0].store.find("new")
+        assert kept is not None
+        told = {} if isinstance(ending.told[0], SessionNotFoundError) else {"first": 1}
+        assert kept.metadata == {**told, "second": 2}, ending.schedule
+
+
+def test_a_tally_of_a_session_that_is_deleted_meanwhile_is_told(prepared: Database, programs: list[Program]) -> None:
+    pair = (lambda store: store.tally("s", Words()), lambda store: store.delete("s"))
+    for steps in range(_MOST_STEPS):
+        tally, deleted = ending_of([(0, steps), (1, _MOST_STEPS)], pair, prepared, programs).told
+        assert deleted
+        assert tally is None or tally.version == 11
 
 
 def test_without_the_lock_some_interleaving_is_no_order(
@@ -166,16 +224,3 @@ def test_where_the_lock_does_not_hold_the_version_check_keeps_the_log_whole(
             broken += sorted(positions) != list(range(1, len(positions) + 1))
             refused += any(isinstance(told, BrokenInvariantError) for told in ending.told)
     assert (broken == 0, refused > 0) == (checks_version, checks_version)
-
-
-@contextmanager
-def fresh(admin_url: str, programs: int = 2) -> Generator[tuple[Database, list[Program]]]:
-    """A database and programs on it."""
-    with new_database(admin_url) as url:
-        migrate(PostgresOptions(conninfo=url))
-        database = Database(url)
-        made = [Program(database) for _ in range(programs)]
-        yield database, made
-        for program in made:
-            program.close()
-        database.close()

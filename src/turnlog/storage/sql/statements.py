@@ -104,7 +104,8 @@ COUNTS_APART = (
     " WHERE e.session_key = ? AND e.position BETWEEN ? AND ?"
 )
 SET_COUNTER = "UPDATE session SET token_counter = ? WHERE key = ?"
-COUNTER_OF = "SELECT token_counter FROM session WHERE key = ?"
+#: Locked, so that the session is still there when counts are kept beside it.
+COUNTER_OF = "SELECT token_counter FROM session WHERE key = ? /*FOR UPDATE*/"
 SET_TOKENS = "UPDATE event SET tokens = ? WHERE session_key = ? AND position = ?"
 ADD_TOKEN_COUNT = (
     "INSERT INTO token_count (session_key, counter, position, tokens) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"

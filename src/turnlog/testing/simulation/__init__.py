@@ -11,8 +11,8 @@ everything must have come right.
 
 from __future__ import annotations
 
-import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Generator
@@ -20,61 +20,26 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from msgspec import Struct
-
 from turnlog.log.tokens import EstimatedTokens
 from turnlog.storage.sql import SqlRepository
 from turnlog.storage.sql.drivers.sqlite import SqliteDriver, SqliteOptions
 from turnlog.testing.clocks import FixedClock
-from turnlog.testing.simulation.verdict import faults_of
-from turnlog.testing.simulation.weather import Weather
-from turnlog.testing.simulation.world import World
+from turnlog.testing.simulation.files import FileWorld
+from turnlog.testing.simulation.reporting import Report, SimulationError, judged
+from turnlog.testing.simulation.verdict import faults_of_file
 
 __all__ = ["Report", "SimulationError", "simulate"]
 
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - each run makes a folder of its own in it
-_LINES_SHOWN = 60
-
-
-class Report(Struct, frozen=True):
-    """What a run was like. ``digest`` stands for the ``trace``: everything that happened in it, in order."""
-
-    seed: int
-    steps: int
-    calls: int
-    faults: int
-    digest: str
-    weather: Weather
-    trace: tuple[str, ...]
-
-
-class SimulationError(AssertionError):
-    """The store was wrong in a run; ``trace`` is all that happened."""
-
-    def __init__(self, seed: int, complaints: list[str], trace: list[str]) -> None:
-        shown = "\n".join([*trace[-_LINES_SHOWN:], *complaints])
-        super().__init__(f"{shown}\nto repeat it: python -m turnlog.testing.simulation --seed {seed}")
-        self.seed = seed
-        self.complaints = complaints
-        self.trace = trace
 
 
 def simulate(seed: int) -> Report:
     """Run one seed; raises `SimulationError` where the store is wrong."""
     with _file() as path:
-        world = World(seed, path)
-        try:
-            world.run()
-            complaints = world.shared.oracle.complaints or list(faults_of(world))
-        finally:
-            world.end()
-    # Where the file lies differs from run to run, and nothing else does.
-    trace = [f"{who} {what}".replace(world.path, "store.db") for who, what in world.shared.trace]
-    if complaints:
-        raise SimulationError(seed, complaints, trace)
-    digest = hashlib.blake2b("\n".join(trace).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    faults = sum(program.faults for program in world.programs)
-    return Report(seed, world.steps, world.calls, faults, digest, world.weather, tuple(trace))
+        world = FileWorld(seed, path)
+        return judged(
+            seed, world, lambda: faults_of_file(world), command=f"python -m {__name__}", passing=re.escape(path)
+        )
 
 
 @contextmanager

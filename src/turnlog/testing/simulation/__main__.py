@@ -7,23 +7,31 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from turnlog.testing.simulation import SimulationError, simulate
+from turnlog.testing.simulation import Report, SimulationError, simulate
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None,
+    run: Callable[[int], Report] = simulate,
+    *,
+    module: str = "turnlog.testing.simulation",
+    store: str = "SQLite",
+) -> int:
     """Run seeds until one fails; returns the exit code."""
-    description = "Run the SQLite store under a seeded scheduler and judge it."
-    parser = argparse.ArgumentParser(prog="python -m turnlog.testing.simulation", description=description)
+    description = f"Run the {store} store under a seeded scheduler and judge it."
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--seed", type=int, help="one run")
     chosen.add_argument("--seeds", type=_span, metavar="FIRST-LAST", help="all runs of these seeds")
+    parser.add_argument("--times", type=int, default=1, help="run each so often")
     parser.add_argument("--trace", action="store_true", help="print everything that happened")
     given = parser.parse_args(arguments)
-    for seed in given.seeds if given.seed is None else (given.seed,):
+    seeds: Sequence[int] = given.seeds if given.seed is None else (given.seed,)
+    for seed in (seed for seed in seeds for _ in range(given.times)):
         try:
-            report = simulate(seed)
+            report = run(seed)
         except SimulationError as error:
             sys.stdout.write("\n".join([*(error.trace if given.trace else ()), str(error), ""]))
             return 1

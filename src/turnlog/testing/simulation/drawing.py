@@ -184,7 +184,8 @@ class Drawing:
 
     def _sweep(self) -> Operation:
         before = self._clock.now + timedelta(seconds=self._one_of((0, -30)))
-        return Operation("sweep", "", f"sweep {before:%H:%M:%S}", lambda store: store.delete_expired(before))
+        text = f"sweep {before:%H:%M:%S}"
+        return Operation("sweep", "", text, lambda store: store.delete_expired(before), before=before)
 
     def _read_log(self) -> Operation:
         session = self._known(LASTING * 2 + MORTAL + COPIES)

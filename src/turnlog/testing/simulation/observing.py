@@ -36,8 +36,15 @@ class Watcher(Protocol):
         """The call that is being made, None outside of the simulation."""
         ...
 
+    def begins(self, call: Call, now: datetime) -> None:
+        """A plan that writes has its first statement ready; it goes by the time ``now``."""
+        ...
+
     def decided(self, decision: Decision) -> None:
-        """A plan has come to its end, in the transaction of its process that is open."""
+        """A plan has come to its end, in the transaction of its process that is open.
+
+        If its last statement was sent with the commit, or is a transaction by itself, that has ended already.
+        """
         ...
 
     def has_read(self, call: Call, now: datetime) -> None:
@@ -53,12 +60,15 @@ class ObservedDriver:
         self._clock = clock
         self._watcher = watcher
 
-    #: As SQLite's.
-    changes_at_once = False
+    @property
+    def changes_at_once(self) -> bool:
+        """See ``turnlog.storage.sql.driver.Driver``."""
+        return self._driver.changes_at_once
 
     def write_at_once(self, make: Callable[[], Plan[T]]) -> T | None:
         """See ``turnlog.storage.sql.driver.Driver``."""
-        return self.write(lambda _: make())
+        call = self._watcher.current_call()
+        return self._driver.write_at_once(make if call is None else lambda: self._deciding(make(), call))
 
     def write(self, make: PlanFactory[T]) -> T:
         """See ``turnlog.storage.sql.driver.Driver``."""
@@ -68,7 +78,16 @@ class ObservedDriver:
     def read(self, make: Callable[[], Plan[T]]) -> T:
         """See ``turnlog.storage.sql.driver.Driver``."""
         call = self._watcher.current_call()
-        return self._driver.read(make if call is None else lambda: self._reading(make(), call))
+        if call is None:
+            return self._driver.read(make)
+        known = len(call.expected)
+
+        def made() -> Plan[T]:
+            # Made anew when its connection was lost, it reads another snapshot.
+            del call.expected[known:]
+            return self._reading(make(), call)
+
+        return self._driver.read(made)
 
     def settle(self, make: Callable[[], Plan[T]]) -> T:
         """See ``turnlog.storage.sql.driver.Driver``."""
@@ -88,6 +107,7 @@ class ObservedDriver:
         try:
             statement = next(plan)
             now = self._clock.shown  # the plan reads the clock before its first statement, which has yet to be executed
+            self._watcher.begins(call, now)
             while True:
                 statement = plan.send((yield statement))
         except StopIteration as stop:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, cast
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -14,6 +17,9 @@ from turnlog.storage.protocol import AppendResult, SessionPage, SessionRepositor
 from turnlog.testing.history import RecordedEvent, content_digest
 from turnlog.testing.history.records import Window
 
+_ID: Final = attrgetter("id")
+_CREATED: Final = attrgetter("created_at")
+
 Kind: TypeAlias = Literal["append", "create", "delete", "read", "other", "sweep"]
 
 
@@ -21,7 +27,8 @@ class Operation(Struct, frozen=True):
     """One call.
 
     ``kind`` is what the history knows it as; ``other`` it does not know. ``reads``: it changes nothing. ``window`` is
-    what a read of the history asked for, None for a read that tells it nothing.
+    what a read of the history asked for, None for a read that tells it nothing; ``before`` when what a sweep removes
+    must have expired.
     """
 
     kind: Kind
@@ -32,6 +39,7 @@ class Operation(Struct, frozen=True):
     batch: tuple[SessionEvent, ...] = ()
     expected_version: int | None = None
     window: Window | None = None
+    before: datetime | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -43,7 +51,8 @@ def answer_of(value: Any) -> Any:
         case AppendResult():
             return ("appended", *map(event_key, value.events), value.version, value.is_replay)
         case SessionPage():
-            return value.sessions
+            # Made at the same time, they stand as they were inserted: on a server not as they were committed.
+            return [sorted(made, key=_ID) for _, made in groupby(value.sessions, key=_CREATED)]
         case Tally():
             return (value.version, value.boundary, value.turns, value.tokens)
         case list():
@@ -68,6 +77,8 @@ def told_alike(one: Any, other: Any) -> bool:
 def is_change(answer: Any) -> bool:
     """Whether an answer to a write says that something was changed: not by a replay, not by a deletion of nothing."""
     match answer:
+        case Refusal():
+            return False
         case ("appended", *_, is_replay):
             return not is_replay
         case _:

@@ -1,9 +1,9 @@
-"""The end of a run: the file against the model, row by row and read by read, and the history against the file."""
+"""The end of a run: the store against the model, row by row and read by read, and the history against its rows."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final, TypeAlias
 
@@ -15,21 +15,35 @@ from turnlog.storage.sql import SqlRepository
 from turnlog.storage.sql.drivers.sqlite import SqliteDriver, SqliteOptions
 from turnlog.testing.history import FinalLog, LogEntry, check_history
 from turnlog.testing.simulation.drawing import COPIES, LASTING, MORTAL, Words
+from turnlog.testing.simulation.files import FileWorld
 from turnlog.testing.simulation.operations import Refusal, answer_of, recorded
 from turnlog.testing.simulation.world import World
 
+#: Position and version of each event of a log.
+Places: TypeAlias = Sequence[tuple[int, int]]
 
-def faults_of(world: World) -> Iterator[str]:
-    """What is wrong when all is quiet; nothing if the store has converged with the model and the history is right."""
+
+def faults_of(world: World, store: SqlRepository, places_of: Callable[[str], Places]) -> Iterator[str]:
+    """What is wrong when all is quiet; nothing if the store has converged with the model and the history is right.
+
+    ``places_of`` reads the rows of a log past the ``store``: positions and version told by different tables (P1).
+    """
     for program in world.programs:
-        if program.process is not None and program.process.open_transactions():
+        if program.driver is not None and program.open_transactions():
             yield f"{program.name} has left a transaction open"
-    yield from _damage(world.path)
-    driver = SqliteDriver(SqliteOptions(path=world.path))
+    yield from _differences(world, store)
+    final = {session: _final_log(places_of(session), session, store) for session in LASTING}
+    for violation in check_history(world.calling.history, final):
+        yield str(violation)
+
+
+def faults_of_file(world: FileWorld) -> Iterator[str]:
+    """``faults_of``, and what SQLite itself finds in the file."""
+    path = world.file.path
+    yield from _damage(path)
+    driver = SqliteDriver(SqliteOptions(path=path))
     with SqlRepository(driver, world.clock, token_counter=EstimatedTokens()) as store:
-        yield from _differences(world, store)
-        final = {session: _final_log(world.path, session, store) for session in LASTING}
-    yield from _violations(world, final)
+        yield from faults_of(world, store, lambda session: _places(path, session))
 
 
 def _damage(path: str) -> Iterator[str]:
@@ -47,7 +61,7 @@ def _differences(world: World, store: SqlRepository) -> Iterator[str]:
             answer, expected = _asked(store, ask, session), _asked(model, ask, session)
             if answer != expected:
                 yield f"in the end, {name} of {session}: {answer}, the model says {expected}"
-    listed, expected = store.list(principal="p").sessions, model.list(principal="p").sessions
+    listed, expected = answer_of(store.list(principal="p")), answer_of(model.list(principal="p"))
     if listed != expected:
         yield f"in the end, the list: {listed}, the model says {expected}"
 
@@ -73,19 +87,21 @@ _QUESTIONS: Mapping[str, _Ask] = {
 }
 
 
-def _final_log(path: str, session: str, store: SqlRepository) -> FinalLog:
-    """The log as its rows are: positions and version told by different tables (P1)."""
+#: Bound is the session's id.
+PLACES: Final = (
+    "SELECT e.position, s.version FROM session s JOIN event e ON e.session_key = s.key"
+    " WHERE s.id = ? ORDER BY e.position"
+)
+
+
+def _places(path: str, session: str) -> Places:
     with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute(
-            "SELECT e.position, s.version FROM session s JOIN event e ON e.session_key = s.key"
-            " WHERE s.id = ? ORDER BY e.position",
-            (session,),
-        ).fetchall()
+        return connection.execute(PLACES, (session,)).fetchall()
+
+
+def _final_log(places: Places, session: str, store: SqlRepository) -> FinalLog:
     entries = (recorded(event) for event in store.events(session))
-    placed = tuple(LogEntry(entry.id, entry.digest, row[0]) for entry, row in zip(entries, rows, strict=True))
-    return FinalLog(rows[0][1] if rows else 0, placed)
-
-
-def _violations(world: World, final: Mapping[str, FinalLog]) -> Iterator[str]:
-    for violation in check_history(world.history, final):
-        yield str(violation)
+    placed = tuple(
+        LogEntry(entry.id, entry.digest, position) for entry, (position, _) in zip(entries, places, strict=True)
+    )
+    return FinalLog(places[0][1] if places else 0, placed)

@@ -9,7 +9,7 @@ from typing import Any
 from turnlog.errors import (
     BrokenInvariantError,
     InvalidBatchError,
-    SessionNotFoundError,
+    SessionAlreadyExistsError,
     StoreError,
     TurnlogError,
 )
@@ -31,7 +31,7 @@ from turnlog.storage.sql import kinds, rows
 from turnlog.storage.sql import statements as sql
 from turnlog.storage.sql.lanes import Lane
 from turnlog.storage.sql.plans import sessions
-from turnlog.storage.sql.plans.plan import Plan, StoreSettings, lock_head
+from turnlog.storage.sql.plans.plan import Plan, StoreSettings, find_head, lock_head
 from turnlog.storage.sql.statements import Statement
 
 #: What a restore holds in memory before it is written.
@@ -135,36 +135,35 @@ def find_by_ids(session_id: str, key: int, event_ids: Sequence[str]) -> Plan[dic
 
 
 class Source:
-    """Batches that can be read only once; ``is_used`` when that has begun."""
+    """Batches that can be read only once; ``reader`` is the attempt that has begun to."""
 
     def __init__(self, batches: Iterable[Batch]) -> None:
         self._batches = batches
-        self.is_used = False
+        self.reader: int | None = None
 
-    def read(self) -> Iterator[Batch]:
+    def read(self, attempt: int) -> Iterator[Batch]:
         """The batches, as they are asked for."""
-        self.is_used = True
+        self.reader = attempt
         yield from self._batches
 
 
 def restore_once(
     session: Session, source: Source, settings: StoreSettings, now: datetime, attempt: int
 ) -> Plan[RestoreResult]:
-    """``restore``, if the source has not been read yet: a second attempt is the caller's, with the batches anew."""
-    if attempt:
+    """``restore``, if the source has not been read yet: a second attempt is the caller's, with the batches anew.
+
+    A unique key that is violated before is the session's, and it has just been made by somebody else.
+    """
+    if source.reader is None:
+        return (yield from restore(session, source.read(attempt), settings, now))
+    if attempt > source.reader:
         raise InvalidBatchError(f"an event id stands twice in what is restored to session {session.id!r}")
-    if source.is_used:
-        raise StoreError(f"the transaction was undone when batches had been read: restore session {session.id!r} again")
-    return (yield from restore(session, source.read(), settings, now))
+    raise StoreError(f"the transaction was undone when batches had been read: restore session {session.id!r} again")
 
 
 def restore(session: Session, batches: Iterable[Batch], settings: StoreSettings, now: datetime) -> Plan[RestoreResult]:
     """Write a whole log, or what a log lacks of it, in this transaction."""
-    try:
-        head = yield from lock_head(session.id, now)
-    except SessionNotFoundError:
-        yield from sessions.create(session, settings, now)
-        head = yield from _new_head(session.id)
+    head = yield from _head_to_restore(session, settings, now)
     state, mask, boundary = head.state, head.kinds, head.boundary
     replayed, size, waiting = 0, 0, list[tuple[Any, ...]]()
     added_boundaries: list[int] = []
@@ -193,6 +192,17 @@ def restore(session: Session, batches: Iterable[Batch], settings: StoreSettings,
         expires_at = slid_expiry(head.expires_at, head.time_to_live, now)
         yield from _move_head(head, state, mask, boundary, lease, expires_at)
     return RestoreResult(stored_count, replayed, state.version)
+
+
+def _head_to_restore(session: Session, settings: StoreSettings, now: datetime) -> Plan[rows.Head]:
+    head = yield from find_head(session.id, now, lock=True)
+    if head is not None:
+        return head
+    try:
+        yield from sessions.create(session, settings, now)
+    except SessionAlreadyExistsError:  # since it was looked for
+        return (yield from lock_head(session.id, now))
+    return (yield from _new_head(session.id))
 
 
 def fork(session_id: str, target: Session, at: int | None, settings: StoreSettings, now: datetime) -> Plan[int]:

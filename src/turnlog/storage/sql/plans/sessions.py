@@ -50,11 +50,11 @@ def create(session: Session, settings: StoreSettings, now: datetime) -> Plan[int
 
 def update(session_id: str, change: SessionChange, now: datetime) -> Plan[Session]:
     """Apply the change to the session as it is inside this transaction."""
-    yield Statement(sql.HEAD_LOCKED, (session_id,))
+    if not (yield Statement(sql.HEAD_LOCKED, (session_id,))):
+        # One that is made from now on would be read without a lock.
+        raise SessionNotFoundError(session_id)
     indexed = yield from read_keys()
     found = yield Statement(sql.SESSION, (session_id,))
-    if not found:
-        raise SessionNotFoundError(session_id)
     before, key = rows.session(found[0]), found[0][6]
     if _is_gone(before, found[0], now):
         raise SessionNotFoundError(session_id)
