@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
 from tests.concurrency.stores import opened_async
@@ -90,7 +91,8 @@ async def test_text_travels_as_utf_8_whatever_the_environment_asks_for(
 
 def test_a_pool_that_cannot_carry_every_text_is_refused(url: str) -> None:
     settings = {"autocommit": True, "client_encoding": "LATIN1"}
-    with ConnectionPool(url, min_size=1, kwargs=settings, open=True) as pool:
+    pool: ConnectionPool[Connection] = ConnectionPool(url, min_size=1, kwargs=settings, open=False)
+    with pool:
         store = SqlRepository(PostgresDriver(PostgresOptions(conninfo=url), pool), system_clock)
         with pytest.raises(StoreError, match="client_encoding"):
             store.open()
