@@ -15,7 +15,7 @@ from turnlog.storage import forking
 from turnlog.storage.sql.driver import run_plan
 from turnlog.storage.sql.drivers.sqlite.checkpoints import Checkpointer
 from turnlog.storage.sql.drivers.sqlite.connecting import Connection, SqliteOptions, connect, prepare
-from turnlog.storage.sql.drivers.sqlite.errors import translation
+from turnlog.storage.sql.drivers.sqlite.errors import ENGINE_ERRORS, translation
 from turnlog.storage.sql.drivers.sqlite.reads import Reads
 from turnlog.storage.sql.drivers.sqlite.writer import GroupWriter, Job, Transaction
 from turnlog.storage.sql.plans.plan import Plan, PlanFactory
@@ -230,7 +230,7 @@ def execute_on(connection: Connection, statement: Statement, place: str) -> Rows
             return [(connection.executemany(statement.sql, statement.parameters).rowcount,)]
         cursor = connection.execute(statement.sql, statement.parameters)
         return [(cursor.rowcount,)] if cursor.description is None else cursor.fetchall()
-    except sqlite3.Error as error:
+    except ENGINE_ERRORS as error:
         raise translation(error, place) from error
 
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from turnlog.errors import (
     ForeignStoreError,
@@ -20,18 +21,22 @@ from turnlog.storage.sql.driver import UniqueViolationError
 _UNIQUE = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 _PRIMARY_CODE = 0xFF
 
+#: What a statement may end with. By MemoryError ``sqlite3`` says that SQLite has no memory left, by SystemError that it
+#: does not understand what has happened; a transaction in which they come must be undone like any other.
+ENGINE_ERRORS: Final = (sqlite3.Error, MemoryError, SystemError)
+
 
 @contextmanager
 def translated(place: str) -> Generator[None, None, None]:
     """Turn errors of ``sqlite3`` inside the block into turnlog's; ``place`` is the file."""
     try:
         yield
-    except sqlite3.Error as error:
+    except ENGINE_ERRORS as error:
         raise translation(error, place) from error
 
 
-def translation(error: sqlite3.Error, place: str) -> Exception:
-    """The error of ours that stands for one of ``sqlite3``."""
+def translation(error: Exception, place: str) -> Exception:
+    """The error of ours that stands for one of ``ENGINE_ERRORS``."""
     code = getattr(error, "sqlite_errorcode", None)
     if code in _UNIQUE:
         return UniqueViolationError(str(error))
@@ -51,7 +56,7 @@ def translation(error: sqlite3.Error, place: str) -> Exception:
     if primary in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_AUTH):
         why = _obstacle(Path(place)) or error
         return StoreUnavailableError(f"{place} cannot be opened, read or written here: {why}")
-    return StoreError(f"{place}: {error}")
+    return StoreError(f"{place}: {str(error) or type(error).__name__}")
 
 
 def _obstacle(file: Path) -> str:
