@@ -37,6 +37,7 @@ from turnlog.testing.simulation.program import Program
 from turnlog.testing.simulation.reporting import judged
 from turnlog.testing.simulation.stage import Actor
 from turnlog.testing.simulation.verdict import PLACES, Places, faults_of
+from turnlog.testing.simulation.weather import Weather
 from turnlog.testing.simulation.world import World
 
 #: As many programs as a run has at most.
@@ -161,7 +162,7 @@ class ServerWorld(World):
         count = random.randint(2, MOST_PROGRAMS)
         named = zip("ABCD", connected[:count], strict=False)
         self.on_server = [ServerProgram(name, random.randint(3, 8), shared, each) for name, each in named]
-        super().__init__(random, shared, self.on_server)
+        super().__init__(random, shared, Weather.drawn(random), self.on_server)
 
     def order(self, sql: str) -> Order:
         """See ``World``."""

@@ -16,6 +16,7 @@ from turnlog.testing.simulation.calling import Caller, Shared
 from turnlog.testing.simulation.oracle import Decision, Oracle
 from turnlog.testing.simulation.process import Killed, Order, Process
 from turnlog.testing.simulation.program import Program
+from turnlog.testing.simulation.weather import Weather
 from turnlog.testing.simulation.world import World
 
 #: Whoever waits for the file is told by this order to wait no longer.
@@ -101,7 +102,7 @@ class FileWorld(World):
     def __init__(self, seed: int, path: str) -> None:
         random = Random(seed)  # noqa: S311 - repeatable on purpose
         self.file = SharedFile(path)
-        super().__init__(random, self.file, _programs(random, self.file))
+        super().__init__(random, self.file, Weather.drawn(random), _programs(random, self.file))
 
     def order(self, sql: str) -> Order:
         """See ``World``."""

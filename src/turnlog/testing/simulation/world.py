@@ -31,12 +31,12 @@ class World(ABC):
 
     waiting_for: ClassVar[str]
 
-    def __init__(self, random: Random, shared: Shared, programs: Sequence[Program]) -> None:
+    def __init__(self, random: Random, shared: Shared, weather: Weather, programs: Sequence[Program]) -> None:
         self.random = random
         self.shared = shared
         self.programs = programs
         self.clock = SharedClock()
-        self.weather = Weather.drawn(random)
+        self.weather = weather
         self.calling = Calling(random, shared, self.clock)
         self.steps = 0
         self._last: Actor | None = None
