@@ -58,6 +58,14 @@ def optional_text_at(fields: dict[str, Any], key: str, where: str) -> str | None
     raise InvalidValueError(f"{where}.{key} must be a string or null, not {json_name(value)}")
 
 
+def integer_at(fields: dict[str, Any], key: str, where: str) -> int:
+    """The integer under ``key``, which must be there."""
+    value = _at(fields, key, where)
+    if type(value) is int:
+        return value
+    raise InvalidValueError(f"{where}.{key} must be an integer, not {json_name(value)}")
+
+
 def array_at(fields: dict[str, Any], key: str, where: str) -> list[Any]:
     """The array under ``key``, which must be there."""
     return as_array(_at(fields, key, where), f"{where}.{key}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -32,6 +33,8 @@ _MAX_TOKENS: Final = 4_096
 #: What a reply stops for in the middle of whatever it says. The SDK completes the JSON of a call that is cut off.
 _CUT_SHORT: Final = ("max_tokens", "model_context_window_exceeded", "refusal")
 _CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
+#: What the SDK raises over events that do not fit together.
+_UNFIT: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 #: How often one turn is gone on with: it is the provider that decides to pause.
 _MOST_PAUSES: Final = 10
 
@@ -75,9 +78,10 @@ class AnthropicModel(ClientOwner):
         while not answers.are_complete:
             has_ended = False
             with start(**arguments_of(start, answers.body())) as events:
-                for event in events:
-                    has_ended = has_ended or event.type == "message_stop"
-                    yield from deltas_of(event)
+                with fitting():
+                    for event in events:
+                        has_ended = has_ended or event.type == "message_stop"
+                        yield from deltas_of(event)
                 answers.add(streamed_answer(events, has_ended=has_ended))
         yield answers.reply()
 
@@ -114,10 +118,11 @@ class AsyncAnthropicModel(AsyncClientOwner):
         while not answers.are_complete:
             has_ended = False
             async with start(**arguments_of(start, answers.body())) as events:
-                async for event in events:
-                    has_ended = has_ended or event.type == "message_stop"
-                    for delta in deltas_of(event):
-                        yield delta
+                with fitting():
+                    async for event in events:
+                        has_ended = has_ended or event.type == "message_stop"
+                        for delta in deltas_of(event):
+                            yield delta
                 answers.add(streamed_answer(events, has_ended=has_ended))
         yield answers.reply()
 
@@ -183,11 +188,21 @@ def message_reply(data: dict[str, Any]) -> Reply:
     return reply
 
 
+@contextmanager
+def fitting() -> Iterator[None]:
+    """The SDK puts the events of a stream together, and takes them to be what the API documents."""
+    try:
+        yield
+    except _UNFIT as error:
+        raise InvalidReplyError(f"the provider's stream cannot be put together: {error}") from error
+
+
 def streamed_answer(events: Any, *, has_ended: bool) -> dict[str, Any]:
     """The answer that the SDK has put together of a stream; :class:`InvalidReplyError` where it was cut off."""
     if not has_ended:
         raise cut_off("it gave no message_stop")
-    answer: dict[str, Any] = events.current_message_snapshot.to_dict(warnings=False)
+    with fitting():
+        answer: dict[str, Any] = events.current_message_snapshot.to_dict(warnings=False)
     return answer
 
 

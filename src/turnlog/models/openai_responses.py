@@ -6,7 +6,8 @@ import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from turnlog.errors import InvalidReplyError
+from turnlog.errors import InvalidReplyError, InvalidValueError
+from turnlog.formats.json_fields import integer_at, is_object, object_at, text_at
 from turnlog.formats.openai_responses import FORMAT, parse_reply
 from turnlog.models.protocol import Delta, Prompt, Reply, StreamItem
 from turnlog.models.provider_request import (
@@ -62,7 +63,7 @@ class OpenAIResponsesModel(ClientOwner):
         assembly = ResponseAssembly()
         with create(**arguments_of(create, responses_body(self._settings, prompt) | {"stream": True})) as events:
             for event in events:
-                yield from assembly.add(event)
+                yield from assembly.add(event.to_dict(warnings=False))
         yield assembly.reply()
 
 
@@ -96,7 +97,7 @@ class AsyncOpenAIResponsesModel(AsyncClientOwner):
         assembly = ResponseAssembly()
         async with await create(**arguments_of(create, body)) as events:
             async for event in events:
-                for delta in assembly.add(event):
+                for delta in assembly.add(event.to_dict(warnings=False)):
                     yield delta
         yield assembly.reply()
 
@@ -113,9 +114,10 @@ def responses_body(settings: ProviderSettings, prompt: Prompt) -> dict[str, Any]
 
 def response_reply(data: dict[str, Any]) -> Reply:
     """The reply that a response holds; :class:`InvalidReplyError` for one that failed."""
-    if data.get("status") in {"failed", "cancelled"}:
-        error: dict[str, Any] = data.get("error") or {}
-        raise InvalidReplyError(f"the provider says that the response {data['status']}: {error.get('message', '')}")
+    if data.get("status") in ("failed", "cancelled"):
+        error = data.get("error")
+        why = error.get("message", "") if is_object(error) else ""
+        raise InvalidReplyError(f"the provider says that the response {data['status']}: {why}")
     return reply_of(parse_reply, data)
 
 
@@ -134,19 +136,25 @@ class ResponseAssembly:
         self._items: dict[int, dict[str, Any]] = {}
         self._response: dict[str, Any] | None = None
 
-    def add(self, event: Any) -> Iterator[Delta]:
+    def add(self, event: dict[str, Any]) -> Iterator[Delta]:
         """Take an event in; what it says."""
-        match event.type:
+        if event.get("type") == "error":
+            raise InvalidReplyError(f"the provider's stream failed: {event.get('message', '')}")
+        try:
+            yield from self._add(event)
+        except InvalidValueError as error:
+            raise InvalidReplyError(f"the provider's stream cannot be put together: {error}") from error
+
+    def _add(self, event: dict[str, Any]) -> Iterator[Delta]:
+        match event.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
-                yield Delta(text=event.delta)
+                yield Delta(text=text_at(event, "delta", "event"))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                yield Delta(reasoning=event.delta)
+                yield Delta(reasoning=text_at(event, "delta", "event"))
             case "response.output_item.done":
-                self._items[event.output_index] = event.item.to_dict(warnings=False)
+                self._items[integer_at(event, "output_index", "event")] = object_at(event, "item", "event")
             case "response.completed" | "response.incomplete" | "response.failed":
-                self._response = event.response.to_dict(warnings=False)
-            case "error":
-                raise InvalidReplyError(f"the provider's stream failed: {getattr(event, 'message', '')}")
+                self._response = object_at(event, "response", "event")
             case _:
                 pass
 
