@@ -14,6 +14,7 @@ from turnlog.errors import (
     SessionBusyError,
     SessionNotFoundError,
     StoreError,
+    VersionConflictError,
 )
 from turnlog.log.event_filter import EventFilter
 from turnlog.log.events import SessionEvent, as_utc
@@ -216,8 +217,9 @@ class AsyncSqlRepository:
                         return settled
                     if not left:
                         raise failed.cause  # noqa: B904 - it has the driver's error for its cause
-        except (StoreError, SessionNotFoundError, SessionBusyError) as error:
-            # The attempt that gave no answer may have been stored and deleted since, or may yet come through.
+        except (StoreError, SessionNotFoundError, SessionBusyError, VersionConflictError) as error:
+            # The attempt that gave no answer may have been stored and deleted since, perhaps with a new session under
+            # the id, or may yet come through.
             if may_be_stored:
                 raise AppendOutcomeUnknownError(session_id, ids) from error
             raise
