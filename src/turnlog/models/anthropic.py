@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -189,7 +189,7 @@ def message_reply(data: dict[str, Any]) -> Reply:
 
 
 @contextmanager
-def fitting() -> Iterator[None]:
+def fitting() -> Generator[None]:
     """The SDK puts the events of a stream together, and takes them to be what the API documents."""
     try:
         yield

@@ -17,7 +17,23 @@ from tests.formats.samples import paths, put, without
 from turnlog.errors import InvalidValueError
 
 #: One of each type, and the containers that hold what they should not.
-WRONG: Final = (None, True, -1, 2.5, 10**400, "", "x", "\ud800", [], {}, [None], [[]], [{}], {"type": []}, {"a": None})
+WRONG: Final[tuple[Any, ...]] = (
+    None,
+    True,
+    -1,
+    2.5,
+    10**400,
+    "",
+    "x",
+    "\ud800",
+    [],
+    {},
+    [None],
+    [[]],
+    [{}],
+    {"type": []},
+    {"a": None},
+)
 
 CODEX: Final = codex.wrapped(
     ("session_meta", {"id": "s", "cwd": "/", "git": {"branch": "main"}, "base_instructions": {"text": "Be kind."}}),
