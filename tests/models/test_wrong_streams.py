@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.samples import paths, put, without
-from tests.models.test_played_answers import ANTHROPIC, CHAT, PLAYED, RESPONSES, Played
+from tests.models.playing_server import PlayingServer
+from tests.models.providers import Way, asked
+from tests.models.test_played_answers import ANTHROPIC, ASKED, CHAT, PLAYED, RESPONSES, TOOLS, Played
 from turnlog.errors import InvalidReplyError
 from turnlog.formats import openai_chat
-from turnlog.models import Delta, Reply
+from turnlog.models import Delta, Prompt, Reply
 from turnlog.models.anthropic import message_reply
 from turnlog.models.chat_chunks import ChatAssembly
 from turnlog.models.openai_responses import ResponseAssembly, response_reply
@@ -53,6 +56,23 @@ def test_a_stream_that_is_wrong_somewhere(played: Played, data: st.DataObject) -
         check(*assembled(played, events))
     except InvalidReplyError:
         return  # said with its place
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # the SDK's own models, of what it was sent
+def test_a_stream_of_anthropic_s_that_is_wrong_somewhere(playing: PlayingServer) -> None:
+    """Its events are put together by the SDK, which trips over some: every place with every wrong value."""
+    (played,) = [each for each in PLAYED if each.provider is ANTHROPIC]
+    way, prompt = Way(is_async=False, is_streamed=True), Prompt(messages=(ASKED,), tools=TOOLS)
+    with asked(ANTHROPIC, way, base_url=playing.url, api_key="k") as question:
+        for path in paths(played.stream):
+            wrong = [put(played.stream, path, value) for value in WRONG if len(path) > 1]
+            for events in (without(played.stream, path), *wrong):
+                playing.play(events)
+                with suppress(InvalidReplyError):
+                    answer = question(prompt)
+                    check(answer.said, answer.deltas)
+    assert len(playing.bodies) > 500
 
 
 @pytest.mark.parametrize("played", PLAYED, ids=["chat", "responses", "anthropic"])
