@@ -105,7 +105,8 @@ class TestThreads:
         _ = Heartbeat(forgotten, 3600)
         del _
         gc.collect()
-        assert all(held() is None or held().renew is not forgotten for _, _, held in heartbeat._beats._due)  # type: ignore[union-attr]  # pyright: ignore[reportOptionalMemberAccess]
+        due = [held() for _, _, held in heartbeat._beats._due]
+        assert all(beat is None or beat.renew is not forgotten for beat in due)
 
     def test_a_forked_child_beats_for_itself(self) -> None:
         beats = Beats(1)

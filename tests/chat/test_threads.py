@@ -226,13 +226,14 @@ class TestSideBySide:
 def left_by(stream: ChatStream) -> threading.Event:
     """Set as soon as the stream is left."""
     left = threading.Event()
-    leave = stream._call.handover.leave
+    handover: Any = stream._call.handover
+    leave = handover.leave
 
     def leaving() -> None:
         leave()
         left.set()
 
-    stream._call.handover.leave = leaving  # type: ignore[method-assign]
+    handover.leave = leaving
     return left
 
 

@@ -163,3 +163,12 @@ def test_a_stream_that_is_closed_is_an_empty_one(turnlog: CommandLine, closed: s
     )
     assert ran.returncode == code, ran.stderr
     assert b"unexpected" not in ran.stderr
+
+
+def test_a_command_does_not_import_the_others() -> None:
+    """Most of what a command takes to start is what it imports."""
+    program = "import sys; from turnlog.cli.app import application; application(['sessions']); print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    modules = set(ran.stdout.split())
+    assert "turnlog.cli.finding" in modules
+    assert modules.isdisjoint({"turnlog.chat", "turnlog.cli.chat_command", "turnlog.cli.importing.importer"})

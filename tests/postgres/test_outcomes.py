@@ -16,6 +16,7 @@ from turnlog.errors import (
     AppendOutcomeUnknownError,
     SessionNotFoundError,
     StoreUnavailableError,
+    VersionConflictError,
 )
 from turnlog.log.events import SessionEvent
 from turnlog.log.tokens import EstimatedTokens
@@ -200,6 +201,26 @@ def test_a_log_that_was_deleted_meanwhile_leaves_the_outcome_unknown(store: Sess
                 through.append("s", batch)
             assert isinstance(unknown.value.__cause__, SessionNotFoundError)
         store.create(factories.session())
+
+
+def test_a_log_that_was_made_anew_meanwhile_leaves_the_outcome_unknown(store: SessionRepository, proxy: Proxy) -> None:
+    """Its version is not the one that was expected: no reason to say that nothing was stored in the first."""
+    with opened(proxy.url) as through:
+        through.version("s")
+
+        def strike(_link: Link, what: str) -> Fate | None:
+            if what == "commit":
+                return None
+            store.delete("s")
+            store.create(factories.session())
+            store.append("s", [factories.user(2)])
+            proxy.judge = lambda _link, _what: None
+            return "answer lost"
+
+        proxy.judge = strike
+        with pytest.raises(AppendOutcomeUnknownError) as unknown:
+            through.append("s", ONE, expected_version=0)
+    assert isinstance(unknown.value.__cause__, VersionConflictError)
 
 
 def test_other_writes_say_that_their_commit_failed(store: SessionRepository, proxy: Proxy) -> None:

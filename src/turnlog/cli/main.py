@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, NoReturn
 
 from turnlog.errors import MissingExtraError, StoreError, TurnlogError
@@ -39,7 +40,7 @@ def _open_closed_streams() -> None:
     """A stream that whoever started us has closed is an empty one: the next file must not get its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - for good
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open until the end
 
 
 @contextmanager
